@@ -1,0 +1,1 @@
+//! Admission: defaults, validation and the verdict on every write.

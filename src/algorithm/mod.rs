@@ -1,0 +1,1 @@
+//! The three algorithms: from an observation to a recommended count.

@@ -1,0 +1,1 @@
+//! The binding fence: one owner of a target's replica counts, by annotations and terms.

@@ -1,0 +1,1 @@
+//! The planner: one vector per pass, from policy, target, observations and memory.

@@ -1,0 +1,1 @@
+//! The checked policy: what admission accepted and the planner can run.

@@ -1,0 +1,1 @@
+//! The companion reconciler: observes, plans and commits through the fence.

@@ -1,0 +1,1 @@
+//! The webhook server: TLS, health, metrics, drain.

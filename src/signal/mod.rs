@@ -1,0 +1,1 @@
+//! Signals: from engines' `/metrics` bodies to an observation of a role.

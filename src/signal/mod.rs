@@ -4,6 +4,7 @@
 //! samples into rates, `latency` histograms into percentiles, and `role` the Pods of a role into its [`Observation`].
 //! All of that is pure: time is a parameter. Only `scrape` talks to the network.
 
+pub mod exposition;
 pub mod observation;
 pub mod refusal;
 

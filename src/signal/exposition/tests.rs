@@ -31,6 +31,7 @@ impl Reader for Notes {
     fn series(&mut self, series: Series<'_, &'static str>) {
         let labels = series
             .labels
+            .iter()
             .map(|(name, value)| (text(name), text(value)))
             .collect();
         self.lines

@@ -29,7 +29,7 @@ pub(super) fn guards(
     policy: &Policy,
     target: &Target,
     role: &TargetRole,
-    advice: &Recommendation,
+    advice: Recommendation,
     memory: &Memory,
     now: Time,
 ) -> Guards {
@@ -60,7 +60,7 @@ fn down(
     policy: &Policy,
     target: &Target,
     role: &TargetRole,
-    advice: &Recommendation,
+    advice: Recommendation,
     memory: &Memory,
     now: Time,
 ) -> Option<Constraint> {

@@ -125,9 +125,8 @@ impl Memory {
     }
 
     /// Forgets roles that the policy does not name any more.
-    pub fn keep_roles<'a>(&mut self, names: impl Iterator<Item = &'a str> + Clone) {
-        self.roles
-            .retain(|name, _| names.clone().any(|kept| kept == name));
+    pub fn keep_roles(&mut self, kept: &[&str]) {
+        self.roles.retain(|name, _| kept.contains(&name.as_str()));
     }
 }
 

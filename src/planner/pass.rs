@@ -6,7 +6,7 @@ use crate::{
         Replicas, RoleKind, Time, Vector,
         status::{IntentKind, RebalanceReason},
     },
-    policy::{Policy, StepLimit},
+    policy::Policy,
 };
 
 use super::{
@@ -83,7 +83,13 @@ pub struct RolePlan {
 pub fn plan(input: &Input<'_>) -> Plan {
     let mut memory = input.memory.clone();
     clock::settle(&mut memory, input.policy, input.now);
-    memory.keep_roles(input.policy.roles.iter().map(|role| role.name.as_str()));
+    let names: Vec<_> = input
+        .policy
+        .roles
+        .iter()
+        .map(|role| role.name.as_str())
+        .collect();
+    memory.keep_roles(&names);
     let shape = Shape::new(input.policy, input.target);
     let mut expired = false;
     if input.owner {
@@ -325,9 +331,9 @@ impl Pass<'_> {
                         now,
                     )
                 });
-                let guards = guard::guards(policy, target, role, &advice, &self.memory, now);
-                let up = step(policy.scale_up.step, role.count);
-                let down = step(policy.scale_down.step, role.count);
+                let guards = guard::guards(policy, target, role, advice, &self.memory, now);
+                let up = policy.scale_up.step.of(role.count);
+                let down = policy.scale_down.step.of(role.count);
                 let count = i64::from(role.count);
                 Draft {
                     current: role.count,
@@ -515,9 +521,8 @@ impl Pass<'_> {
             .iter()
             .map(|draft| Stand {
                 wish: draft.wish.map_or(draft.current, |wish| wish.count),
-                may_grow: step(policy.scale_up.step, draft.current) > 0,
-                may_shrink: step(policy.scale_down.step, draft.current) > 0
-                    && draft.guards.down.is_none(),
+                may_grow: !policy.scale_up.step.is_zero(),
+                may_shrink: !policy.scale_down.step.is_zero() && draft.guards.down.is_none(),
                 strained: matches!(
                     draft.advice.reason,
                     Reason::Panic | Reason::LatencyGuardScaleUp | Reason::LatencyGuardHold
@@ -583,19 +588,6 @@ impl Pass<'_> {
         condition::paced(roles).unwrap_or_else(|| {
             Verdict::fails(ConditionReason::Ready, "nothing holds the recommendation")
         })
-    }
-}
-
-/// How far one pass may move a role of this count.
-fn step(limit: StepLimit, count: Replicas) -> i64 {
-    let percent = |p: u32| (i64::from(count) * i64::from(p) + 99) / 100;
-    match limit {
-        StepLimit::Pods(n) => i64::from(n),
-        StepLimit::Percent(p) => percent(p),
-        StepLimit::Larger {
-            replicas,
-            percent: p,
-        } => i64::from(replicas).max(percent(p)),
     }
 }
 

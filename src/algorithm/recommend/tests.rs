@@ -1,9 +1,8 @@
 use super::*;
+use crate::ratio::Step;
 use crate::{
     api::scaler::{Metric, Mode},
-    policy::{
-        Capacities, Filter, RebalanceOrder, RolePolicy, ScaleDownPolicy, ScaleUpPolicy, StepLimit,
-    },
+    policy::{Capacities, Filter, RebalanceOrder, RolePolicy, ScaleDownPolicy, ScaleUpPolicy},
     signal::{Coverage, Gap, Latency, Milliseconds, Reading},
 };
 use proptest::prelude::*;
@@ -68,7 +67,7 @@ fn policy(algorithm: AlgorithmPolicy, roles: usize) -> Policy {
         algorithm,
         scale_up: ScaleUpPolicy {
             stabilization: 0,
-            step: StepLimit::Larger {
+            step: Step::Larger {
                 replicas: 4,
                 percent: 100,
             },
@@ -77,7 +76,7 @@ fn policy(algorithm: AlgorithmPolicy, roles: usize) -> Policy {
             stabilization: 300,
             cooldown_after_abort: 300,
             decode_grace: 120,
-            step: StepLimit::Pods(1),
+            step: Step::Pods(1),
         },
         rebalance: RebalanceOrder::Opposing,
     }

@@ -10,7 +10,10 @@ fn vector(counts: &[i64]) -> Vec<Replicas> {
     counts.iter().map(|&count| n(count)).collect()
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "every use is an optional end of a band")]
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "every use is an optional end of a band"
+)]
 fn q(text: &str) -> Option<Nanos> {
     Some(Quantity::Text(text.into()).nanos().unwrap())
 }

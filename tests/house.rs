@@ -164,6 +164,33 @@ fn no_file_is_over_600_lines_tests_excepted() {
     }
 }
 
+#[test]
+fn every_test_that_a_document_names_exists() {
+    let mut known = BTreeSet::new();
+    for root in ["src", "tests"] {
+        for path in rust_files(&root_folder().join(root)) {
+            let tokens = tokens(&fs::read_to_string(&path).unwrap());
+            known.extend(
+                tokens
+                    .windows(2)
+                    .filter(|pair| pair[0] == "fn")
+                    .map(|pair| pair[1].clone()),
+            );
+        }
+    }
+    for page in ["docs/fence.md", "docs/admission.md"] {
+        for (row, names) in rows_with_tests(&fs::read_to_string(root_folder().join(page)).unwrap())
+        {
+            for name in names {
+                assert!(
+                    known.contains(&name),
+                    "{page}: no test {name}, named in the row\n{row}"
+                );
+            }
+        }
+    }
+}
+
 // The checks above are only worth something if they can fail.
 
 #[test]
@@ -218,6 +245,42 @@ fn an_arrow_is_found_through_crate_groups_and_super() {
         "use super::super::super::fence::judge; use super::sibling;",
     );
     assert_eq!(climbing.rooms_used(), ["fence".to_owned()].into());
+}
+
+// === reading documents ===
+
+/// The rows of the tables whose last column is `test`, each with the names in that column.
+fn rows_with_tests(page: &str) -> Vec<(&str, Vec<String>)> {
+    let mut rows = Vec::new();
+    let mut in_table = false;
+    for line in page.lines() {
+        let cells: Vec<&str> = line
+            .trim()
+            .trim_matches('|')
+            .split(" | ")
+            .map(str::trim)
+            .collect();
+        if !line.starts_with('|') {
+            in_table = false;
+        } else if cells.last() == Some(&"test") {
+            in_table = true;
+        } else if in_table && !line.starts_with("|---") {
+            let last = line
+                .trim_end_matches('|')
+                .rsplit('|')
+                .next()
+                .unwrap_or_default();
+            rows.push((
+                line,
+                last.split('`')
+                    .skip(1)
+                    .step_by(2)
+                    .map(str::to_owned)
+                    .collect(),
+            ));
+        }
+    }
+    rows
 }
 
 // === reading sources ===

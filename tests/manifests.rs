@@ -676,9 +676,12 @@ fn yaml_blocks(markdown: &str) -> Vec<String> {
 fn grants(role: &Value) -> BTreeMap<String, Vec<String>> {
     let mut granted = BTreeMap::new();
     for rule in role["rules"].as_array().unwrap() {
-        let names = strings(&rule["resourceNames"])
-            .map(|name| format!(" named {name}"))
-            .collect::<String>();
+        let names: Vec<String> = strings(&rule["resourceNames"]).collect();
+        let names = if names.is_empty() {
+            String::new()
+        } else {
+            format!(" named {}", names.join(", "))
+        };
         for group in strings(&rule["apiGroups"]) {
             for resource in strings(&rule["resources"]) {
                 let key = if group.is_empty() {

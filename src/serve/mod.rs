@@ -15,11 +15,16 @@
 pub mod connection;
 pub mod deadline;
 pub mod decide;
+pub mod discovery;
 pub mod health;
+pub mod hints;
+pub mod identity;
 pub mod listener;
+pub mod lookup;
 pub mod metrics;
 pub mod review;
 pub mod seam;
+pub mod shutdown;
 pub mod tls;
 
 use bytes::Bytes;

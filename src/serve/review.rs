@@ -9,7 +9,7 @@
 use super::decide::{Decide, Lookup, Step};
 use super::deadline::{Deadline, within};
 use super::metrics::{Metrics, Outcome};
-use super::seam::{Answer, Fact, Facts, Question, Verdict, Webhook, refuse, uid_of};
+use super::seam::{Answer, Facts, Question, Verdict, Webhook, refuse, uid_of};
 use bytes::{Bytes, BytesMut};
 use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{Method, Request, Response, StatusCode, Version};

@@ -3,8 +3,10 @@
 //! The files are looked at every few seconds, never watched: a Secret is swapped by renaming a link, which watches of the
 //! file itself miss, and a look costs microseconds. A pair that cannot be used never replaces one that can.
 
+pub mod authority;
 mod expiry;
 mod pair;
+pub mod revision;
 
 pub use expiry::not_after;
 pub use pair::{CertificatePem, Directory, KeyPem, Pair, PairError};

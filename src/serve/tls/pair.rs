@@ -70,6 +70,16 @@ impl Pair {
         Self { certificate, key }
     }
 
+    /// The chain.
+    pub fn certificate(&self) -> &CertificatePem {
+        &self.certificate
+    }
+
+    /// The key.
+    pub fn key(&self) -> &KeyPem {
+        &self.key
+    }
+
     /// Parses both and checks that the key is the leaf's.
     pub fn certified(&self) -> Result<CertifiedKey, PairError> {
         let chain = CertificateDer::pem_slice_iter(&self.certificate.0)

@@ -35,11 +35,21 @@ pub(super) struct Args {
     /// DNS name of the server; may be repeated
     ///
     /// Without any name or address: mds-webhook.mds-system.svc, which is what the API server calls.
-    #[arg(long = "dns-name", env = "MDS_CERTS_DNS_NAMES", value_name = "NAME", value_delimiter = ',')]
+    #[arg(
+        long = "dns-name",
+        env = "MDS_CERTS_DNS_NAMES",
+        value_name = "NAME",
+        value_delimiter = ','
+    )]
     dns_names: Vec<String>,
 
     /// Address of the server; may be repeated
-    #[arg(long = "ip", env = "MDS_CERTS_IPS", value_name = "IP", value_delimiter = ',')]
+    #[arg(
+        long = "ip",
+        env = "MDS_CERTS_IPS",
+        value_name = "IP",
+        value_delimiter = ','
+    )]
     addresses: Vec<IpAddr>,
 
     /// Days that the serving certificate is valid, 1 to 3650
@@ -58,7 +68,12 @@ pub(super) struct Args {
     patch_webhooks: bool,
 
     /// Name of the two webhook configurations
-    #[arg(long, env = "MDS_CERTS_WEBHOOKS", value_name = "NAME", default_value = "mds")]
+    #[arg(
+        long,
+        env = "MDS_CERTS_WEBHOOKS",
+        value_name = "NAME",
+        default_value = "mds"
+    )]
     webhooks: String,
 
     #[command(flatten)]
@@ -72,16 +87,28 @@ impl Args {
             .context("the clock is before 1970")?;
         let life = Duration::from_secs(u64::from(self.valid_days) * 86_400);
         let (authority, origin) = authority(&self.dir, now, life)?;
-        let mut subject = Subject { dns_names: self.dns_names, addresses: self.addresses };
+        let mut subject = Subject {
+            dns_names: self.dns_names,
+            addresses: self.addresses,
+        };
         if subject.dns_names.is_empty() && subject.addresses.is_empty() {
-            subject.dns_names.push("mds-webhook.mds-system.svc".to_owned());
+            subject
+                .dns_names
+                .push("mds-webhook.mds-system.svc".to_owned());
         }
         let pair = authority.issue(&subject, now, life)?;
-        write(&self.dir, now, &authority, &pair).with_context(|| format!("cannot write to {}", self.dir.display()))?;
-        println!("{}: tls.crt is valid for {} days, {origin}", self.dir.display(), self.valid_days);
+        write(&self.dir, now, &authority, &pair)
+            .with_context(|| format!("cannot write to {}", self.dir.display()))?;
+        println!(
+            "{}: tls.crt is valid for {} days, {origin}",
+            self.dir.display(),
+            self.valid_days
+        );
 
         if self.secret.is_some() || self.patch_webhooks {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?;
             runtime.block_on(async {
                 let client = self.cluster.client().await?;
                 if let Some(secret) = &self.secret {
@@ -89,7 +116,10 @@ impl Args {
                     println!("stored as Secret {secret}");
                 }
                 if self.patch_webhooks {
-                    for line in publish::webhooks(client, &self.webhooks, authority.certificate(), now).await? {
+                    for line in
+                        publish::webhooks(client, &self.webhooks, authority.certificate(), now)
+                            .await?
+                    {
                         println!("{line}");
                     }
                 }
@@ -101,7 +131,11 @@ impl Args {
 }
 
 /// The stored authority, unless it is not there or ends too soon.
-fn authority(dir: &Path, now: Duration, life: Duration) -> anyhow::Result<(Authority, &'static str)> {
+fn authority(
+    dir: &Path,
+    now: Duration,
+    life: Duration,
+) -> anyhow::Result<(Authority, &'static str)> {
     let (certificate, key) = (dir.join("ca.crt"), dir.join("ca.key"));
     let certificate = match fs::read(&certificate) {
         Ok(bytes) => CertificatePem(bytes),
@@ -111,17 +145,28 @@ fn authority(dir: &Path, now: Duration, life: Duration) -> anyhow::Result<(Autho
         Err(error) => bail!("cannot read {}: {error}", certificate.display()),
     };
     let key = fs::read(&key).with_context(|| {
-        format!("{} is there, its key {} is not readable: add it, or use another --dir", dir.join("ca.crt").display(), key.display())
+        format!(
+            "{} is there, its key {} is not readable: add it, or use another --dir",
+            dir.join("ca.crt").display(),
+            key.display()
+        )
     })?;
     let stored = Authority::restore(certificate, &KeyPem(key))?;
     if stored.expires() < now + life {
-        return Ok((Authority::generate(now)?, "signed by a new authority: the old one expires too soon"));
+        return Ok((
+            Authority::generate(now)?,
+            "signed by a new authority: the old one expires too soon",
+        ));
     }
     Ok((stored, "signed by the authority that was there"))
 }
 
 fn write(dir: &Path, now: Duration, authority: &Authority, pair: &Pair) -> io::Result<()> {
-    let file = |name, content, readers| File { name, content, readers };
+    let file = |name, content, readers| File {
+        name,
+        content,
+        readers,
+    };
     let authority_key = authority.key();
     let files = [
         file("ca.crt", &authority.certificate().0, Readers::All),

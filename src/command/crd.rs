@@ -15,8 +15,11 @@ pub(super) struct Args {}
 impl Args {
     pub(super) fn run(self) -> Outcome {
         let Self {} = self;
-        let yaml = serde_saphyr::to_string(&crd()).context("the definition cannot be written as YAML")?;
-        io::stdout().write_all(yaml.as_bytes()).context("cannot write to standard output")?;
+        let yaml =
+            serde_saphyr::to_string(&crd()).context("the definition cannot be written as YAML")?;
+        io::stdout()
+            .write_all(yaml.as_bytes())
+            .context("cannot write to standard output")?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -65,7 +65,10 @@ mod tests {
     fn every_flag_of_serve_has_an_environment_variable() {
         let cli = Cli::command();
         let serve = cli.find_subcommand("serve").unwrap();
-        for flag in serve.get_arguments().filter(|arg| !matches!(arg.get_id().as_str(), "help" | "version")) {
+        for flag in serve
+            .get_arguments()
+            .filter(|arg| !matches!(arg.get_id().as_str(), "help" | "version"))
+        {
             assert!(flag.get_env().is_some(), "{}", flag.get_id());
             assert!(flag.get_help().is_some(), "{}", flag.get_id());
         }

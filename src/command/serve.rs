@@ -29,6 +29,9 @@ use tracing_subscriber::EnvFilter;
 /// Connections of the health port: the kubelet, Prometheus, and somebody who looks.
 const HEALTH_CONNECTIONS: usize = 64;
 
+/// The client logs each failed call as an error, without saying which; this program says it better.
+const DEFAULT_LOG: &str = "info,kube_client::client::builder=off";
+
 /// The exit code of a stop that cut requests off.
 const CUT_OFF: u8 = 3;
 
@@ -47,15 +50,30 @@ const CUT_OFF: u8 = 3;
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Address of the webhook port
-    #[arg(long, env = "MDS_LISTEN", value_name = "ADDRESS", default_value = "0.0.0.0:9443")]
+    #[arg(
+        long,
+        env = "MDS_LISTEN",
+        value_name = "ADDRESS",
+        default_value = "0.0.0.0:9443"
+    )]
     listen: SocketAddr,
 
     /// Address of the port for health and metrics, plain HTTP
-    #[arg(long, env = "MDS_HEALTH_LISTEN", value_name = "ADDRESS", default_value = "0.0.0.0:8080")]
+    #[arg(
+        long,
+        env = "MDS_HEALTH_LISTEN",
+        value_name = "ADDRESS",
+        default_value = "0.0.0.0:8080"
+    )]
     health_listen: SocketAddr,
 
     /// Directory with tls.crt and tls.key, PEM; a changed pair is taken up without a restart
-    #[arg(long, env = "MDS_TLS_DIR", value_name = "DIR", default_value = "/etc/mds/tls")]
+    #[arg(
+        long,
+        env = "MDS_TLS_DIR",
+        value_name = "DIR",
+        default_value = "/etc/mds/tls"
+    )]
     tls_dir: PathBuf,
 
     /// How often the directory is looked at, as a duration
@@ -75,7 +93,12 @@ pub(super) struct Args {
     max_bodies: usize,
 
     /// Reviews that are being decided; more are refused with 503
-    #[arg(long, env = "MDS_MAX_IN_FLIGHT", value_name = "COUNT", default_value_t = 256)]
+    #[arg(
+        long,
+        env = "MDS_MAX_IN_FLIGHT",
+        value_name = "COUNT",
+        default_value_t = 256
+    )]
     max_in_flight: usize,
 
     /// Connections of the webhook port; more wait
@@ -104,7 +127,7 @@ pub(super) struct Args {
     drain_timeout: Duration,
 
     /// What is logged, as JSON lines on standard error: error, warn, info, debug, or a filter such as mds::serve=debug
-    #[arg(long, env = "MDS_LOG", value_name = "FILTER", default_value = "info")]
+    #[arg(long, env = "MDS_LOG", value_name = "FILTER", default_value = DEFAULT_LOG)]
     log: String,
 
     #[command(flatten)]
@@ -135,7 +158,9 @@ impl Args {
             .with_env_filter(filter)
             .with_writer(std::io::stderr)
             .init();
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()?;
         let outcome = runtime.block_on(self.serve());
         // What still runs is background work without an end.
         runtime.shutdown_background();
@@ -168,7 +193,13 @@ impl Args {
         tokio::spawn(Arc::clone(&hints).follow_targets(client.clone(), Arc::clone(&targets)));
         tokio::spawn(Arc::clone(&hints).follow_scalers(client.clone(), Arc::clone(&scalers)));
 
-        let readiness = Arc::new(readiness(&certificate, &identity, &hints, &targets, &scalers));
+        let readiness = Arc::new(readiness(
+            &certificate,
+            &identity,
+            &hints,
+            &targets,
+            &scalers,
+        ));
         let patience = Patience {
             handshake: self.handshake_timeout,
             first_request: self.handshake_timeout,
@@ -176,9 +207,18 @@ impl Args {
             age: self.max_connection_age,
             farewell: self.drain_timeout,
         };
-        let limits = Limits { body: self.max_body, bodies: self.max_bodies, in_flight: self.max_in_flight };
+        let limits = Limits {
+            body: self.max_body,
+            bodies: self.max_bodies,
+            in_flight: self.max_in_flight,
+        };
         let cluster = Cluster::new(client, targets, scalers, hints);
-        let reviews = Arc::new(Reviews::new(Judge(identity), cluster, limits, metrics.clone()));
+        let reviews = Arc::new(Reviews::new(
+            Judge(identity),
+            cluster,
+            limits,
+            metrics.clone(),
+        ));
         let transport = Transport::Tls(certificate.server_config().context("TLS")?, metrics);
         let health = health.open(
             Transport::Plain,
@@ -186,7 +226,12 @@ impl Args {
             Patience::default(),
             HEALTH_CONNECTIONS,
         );
-        let webhook = webhook.open(transport, reviews, patience, usize::try_from(self.max_connections)?);
+        let webhook = webhook.open(
+            transport,
+            reviews,
+            patience,
+            usize::try_from(self.max_connections)?,
+        );
         tracing::info!(webhook = %webhook.address(), health = %health.address(), version = env!("CARGO_PKG_VERSION"), "serving");
 
         let signal = signals.next().await;
@@ -210,7 +255,9 @@ impl Args {
 }
 
 async fn bind(flag: &str, address: SocketAddr) -> anyhow::Result<Port> {
-    Port::bind(address).await.with_context(|| format!("cannot listen on {address} ({flag})"))
+    Port::bind(address)
+        .await
+        .with_context(|| format!("cannot listen on {address} ({flag})"))
 }
 
 async fn stop(webhook: Open, delay: Duration, timeout: Duration) -> Drained {
@@ -230,10 +277,16 @@ fn readiness(
     let (hints, targets, scalers) = (Arc::clone(hints), Arc::clone(targets), Arc::clone(scalers));
     Readiness::new()
         .when("certificate", move || {
-            certificate.is_loaded().then_some(()).ok_or_else(|| "no usable pair in --tls-dir, see the log".to_owned())
+            certificate
+                .is_loaded()
+                .then_some(())
+                .ok_or_else(|| "no usable pair in --tls-dir, see the log".to_owned())
         })
         .when("identity", move || {
-            identity.get().map(drop).ok_or_else(|| "the API server has not said who this is".to_owned())
+            identity
+                .get()
+                .map(drop)
+                .ok_or_else(|| "the API server has not said who this is".to_owned())
         })
         .when("lists", move || hints.missing(&targets, &scalers))
 }
@@ -244,6 +297,12 @@ struct Judge(Identity);
 impl Decide for Judge {
     fn decide<'a>(&'a self, _webhook: Webhook, body: &'a [u8]) -> Step<'a> {
         let uid = uid_of(body).unwrap_or_default();
-        Step::Answer(refuse(&uid, 503, "NotReady", "mds does not know its own account yet; try again", Some(1)))
+        Step::Answer(refuse(
+            &uid,
+            503,
+            "NotReady",
+            "mds does not know its own account yet; try again",
+            Some(1),
+        ))
     }
 }

@@ -12,6 +12,7 @@ use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::future::Future;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -34,7 +35,8 @@ pub struct Patience {
     pub first_request: Duration,
     /// Without a request. Clients written in Go leave after 90 s: longer than that, so that they leave first.
     pub idle: Duration,
-    /// From accept to a polite close: clients come back, and spread over the replicas again.
+    /// From the handshake to a polite close: clients come back, and spread over the replicas again. Each connection gets
+    /// up to a tenth less, so that those of one moment do not all come back in one moment.
     pub age: Duration,
     /// From a polite close to a cut, for the requests that still run.
     pub farewell: Duration,
@@ -65,7 +67,10 @@ pub enum Protocol {
 /// Answers the requests of one port.
 pub trait Answers: Send + Sync + 'static {
     /// Answers one request.
-    fn answer(&self, request: Request<Incoming>) -> impl Future<Output = Response<Full<Bytes>>> + Send;
+    fn answer(
+        &self,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Response<Full<Bytes>>> + Send;
 }
 
 /// What a connection has done lately. One writer a field, and nobody needs them to agree.
@@ -82,7 +87,12 @@ struct Activity {
 
 impl Activity {
     fn new() -> Self {
-        Self { opened: Instant::now(), bytes: AtomicU64::new(0), running: AtomicU32::new(0), last: AtomicU64::new(0) }
+        Self {
+            opened: Instant::now(),
+            bytes: AtomicU64::new(0),
+            running: AtomicU32::new(0),
+            last: AtomicU64::new(0),
+        }
     }
 
     fn since_opened(&self) -> Duration {
@@ -171,13 +181,21 @@ where
 }
 
 /// Serves one connection until its peer leaves, or its patience or the server's life is over.
-pub async fn serve<IO, A>(io: IO, protocol: Protocol, answers: Arc<A>, patience: Patience, leave: CancellationToken)
-where
+pub async fn serve<IO, A>(
+    io: IO,
+    protocol: Protocol,
+    answers: Arc<A>,
+    patience: Patience,
+    leave: CancellationToken,
+) where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     A: Answers,
 {
     let activity = Arc::new(Activity::new());
-    let io = TokioIo::new(Counted { io, activity: Arc::clone(&activity) });
+    let io = TokioIo::new(Counted {
+        io,
+        activity: Arc::clone(&activity),
+    });
     let service = hyper::service::service_fn({
         let activity = Arc::clone(&activity);
         move |request| {
@@ -216,15 +234,19 @@ async fn live<C: Closes>(
     patience: &Patience,
     leave: &CancellationToken,
 ) {
+    let patience = Patience {
+        age: patience.age - spread(patience.age / 10),
+        ..*patience
+    };
     let mut connection = pin!(connection);
-    let mut check = pin!(sleep(patience.first_request));
+    let mut check = pin!(sleep(patience.first_request.min(patience.age)));
     let mut leave = pin!(leave.cancelled());
     loop {
         tokio::select! {
             biased;
             result = connection.as_mut() => return ended(result),
             () = leave.as_mut() => break,
-            () = check.as_mut() => match next(activity, protocol, patience, activity.since_opened()) {
+            () = check.as_mut() => match next(activity, protocol, &patience, activity.since_opened()) {
                 Next::Stay(wait) => check.set(sleep(wait)),
                 Next::Leave => break,
                 Next::Cut => return,
@@ -235,6 +257,13 @@ async fn live<C: Closes>(
     if let Ok(result) = tokio::time::timeout(patience.farewell, connection).await {
         ended(result);
     }
+}
+
+/// A random part of `most`.
+fn spread(most: Duration) -> Duration {
+    // The keys of a hasher are the standard library's source of randomness, and luck is all that is needed here.
+    let luck = RandomState::new().build_hasher().finish();
+    most / 1024 * u32::try_from(luck % 1024).unwrap_or(0)
 }
 
 /// Peers that vanish are everyday; what they did is worth a line only when somebody looks.
@@ -251,7 +280,11 @@ struct Counted<IO> {
 }
 
 impl<IO: AsyncRead + Unpin> AsyncRead for Counted<IO> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         let polled = Pin::new(&mut self.io).poll_read(cx, buf);
         let bytes = &self.activity.bytes;
@@ -263,7 +296,11 @@ impl<IO: AsyncRead + Unpin> AsyncRead for Counted<IO> {
 }
 
 impl<IO: AsyncWrite + Unpin> AsyncWrite for Counted<IO> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.io).poll_write(cx, buf)
     }
 
@@ -294,12 +331,23 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn at(protocol: Protocol, bytes: u64, running: u32, last_seconds: u64, now_seconds: u64) -> Next {
+    fn at(
+        protocol: Protocol,
+        bytes: u64,
+        running: u32,
+        last_seconds: u64,
+        now_seconds: u64,
+    ) -> Next {
         let activity = Activity::new();
         activity.bytes.store(bytes, Ordering::Relaxed);
         activity.running.store(running, Ordering::Relaxed);
         activity.last.store(last_seconds * 1000, Ordering::Relaxed);
-        next(&activity, protocol, &Patience::default(), SECOND * u32::try_from(now_seconds).unwrap())
+        next(
+            &activity,
+            protocol,
+            &Patience::default(),
+            SECOND * u32::try_from(now_seconds).unwrap(),
+        )
     }
 
     #[test]

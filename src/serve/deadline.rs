@@ -22,7 +22,12 @@ impl Deadline {
     /// The API server says how long it waits in `?timeout=10s`. Nine tenths of that are used: an answer that arrives
     /// just after the API server gave up is worth nothing. Without the parameter, and at most, 9 s.
     pub fn of(started: Instant, query: Option<&str>) -> Self {
-        Self(started + query.and_then(timeout_parameter).map_or(LONGEST, |timeout| (timeout * 9 / 10).min(LONGEST)))
+        Self(
+            started
+                + query
+                    .and_then(timeout_parameter)
+                    .map_or(LONGEST, |timeout| (timeout * 9 / 10).min(LONGEST)),
+        )
     }
 
     /// The moment itself.
@@ -37,11 +42,15 @@ pub async fn within<F: Future>(deadline: Deadline, work: F) -> Result<F::Output,
     if let Poll::Ready(output) = futures::poll!(work.as_mut()) {
         return Ok(output);
     }
-    tokio::time::timeout_at(deadline.0.into(), work).await.map_err(|_| Late)
+    tokio::time::timeout_at(deadline.0.into(), work)
+        .await
+        .map_err(|_| Late)
 }
 
 fn timeout_parameter(query: &str) -> Option<Duration> {
-    let value = query.split('&').find_map(|pair| pair.strip_prefix("timeout="))?;
+    let value = query
+        .split('&')
+        .find_map(|pair| pair.strip_prefix("timeout="))?;
     go_duration(value)
 }
 
@@ -105,7 +114,9 @@ fn unit(text: &str) -> Option<(u128, &str)> {
         ("m", 60_000_000_000),
         ("h", 3_600_000_000_000),
     ];
-    UNITS.iter().find_map(|&(name, nanos)| text.strip_prefix(name).map(|rest| (nanos, rest)))
+    UNITS
+        .iter()
+        .find_map(|&(name, nanos)| text.strip_prefix(name).map(|rest| (nanos, rest)))
 }
 
 #[cfg(test)]
@@ -123,7 +134,10 @@ mod tests {
         assert_eq!(allowed(None), Duration::from_secs(9));
         assert_eq!(allowed(Some("timeout=10s")), Duration::from_secs(9));
         assert_eq!(allowed(Some("timeout=30s")), Duration::from_secs(9));
-        assert_eq!(allowed(Some("dry=1&timeout=2s")), Duration::from_millis(1800));
+        assert_eq!(
+            allowed(Some("dry=1&timeout=2s")),
+            Duration::from_millis(1800)
+        );
         assert_eq!(allowed(Some("timeout=soon")), Duration::from_secs(9));
         assert_eq!(allowed(Some("timeout=0")), Duration::ZERO);
     }

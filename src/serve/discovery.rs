@@ -3,6 +3,7 @@
 //! Each group version is asked for on its own: a broken one (an aggregated API whose server is down) must not hide the
 //! others. Why not the preferred version, and which one for which kind: the constants say.
 
+use super::lookup::causes;
 use http::{Request, StatusCode};
 use http_body_util::BodyExt;
 use kube::Client;
@@ -38,11 +39,18 @@ pub struct Kind {
 }
 
 /// `ModelDeployment`. Its `v1`, where there is one, may be an aggregated view whose writes arrive under another account.
-pub const TARGET: Kind = Kind { name: "ModelDeployment", plural: "modeldeployments", versions: ["v1alpha1", "v1"] };
+pub const TARGET: Kind = Kind {
+    name: "ModelDeployment",
+    plural: "modeldeployments",
+    versions: ["v1alpha1", "v1"],
+};
 
 /// `ModelDeploymentScaler`. Its `v1` is hidden where an aggregated API takes that group version.
-pub const SCALER: Kind =
-    Kind { name: "ModelDeploymentScaler", plural: "modeldeploymentscalers", versions: ["v1", "v1alpha1"] };
+pub const SCALER: Kind = Kind {
+    name: "ModelDeploymentScaler",
+    plural: "modeldeploymentscalers",
+    versions: ["v1", "v1alpha1"],
+};
 
 /// Whether a kind is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,8 +92,14 @@ impl fmt::Debug for Discovery {
 impl Discovery {
     /// For `kind`; looks when asked to.
     pub fn new(client: Client, kind: &'static Kind) -> Arc<Self> {
-        let (served, _) = watch::channel(Served::Unknown("discovery has not answered yet".to_owned()));
-        Arc::new(Self { client, kind, served, looked: Mutex::new(None) })
+        let (served, _) =
+            watch::channel(Served::Unknown("discovery has not answered yet".to_owned()));
+        Arc::new(Self {
+            client,
+            kind,
+            served,
+            looked: Mutex::new(None),
+        })
     }
 
     /// The kind.
@@ -101,7 +115,11 @@ impl Discovery {
     /// What is known; "not served" is looked at again unless that was just now.
     pub async fn served(&self) -> Served {
         let known = self.served.borrow().clone();
-        if matches!(known, Served::In(_)) { known } else { self.look(FRESH).await }
+        if matches!(known, Served::In(_)) {
+            known
+        } else {
+            self.look(FRESH).await
+        }
     }
 
     /// Looks, unless somebody did within `age`.
@@ -140,7 +158,10 @@ impl Discovery {
     async fn list(&self, version: &str) -> Listing {
         match timeout(DEADLINE, self.ask(version)).await {
             Ok(listing) => listing,
-            Err(_) => Listing::Failed(format!("{GROUP}/{version}: no answer within {} s", DEADLINE.as_secs())),
+            Err(_) => Listing::Failed(format!(
+                "{GROUP}/{version}: no answer within {} s",
+                DEADLINE.as_secs()
+            )),
         }
     }
 
@@ -153,14 +174,15 @@ impl Discovery {
         struct Resource {
             name: String,
         }
-        let failed = |what: &dyn fmt::Display| Listing::Failed(format!("{GROUP}/{version}: {what}"));
+        let failed =
+            |what: &dyn fmt::Display| Listing::Failed(format!("{GROUP}/{version}: {what}"));
         let request = match Request::get(format!("/apis/{GROUP}/{version}")).body(Body::empty()) {
             Ok(request) => request,
             Err(error) => return failed(&error),
         };
         let response = match self.client.send(request).await {
             Ok(response) => response,
-            Err(error) => return failed(&error),
+            Err(error) => return failed(&causes(&error)),
         };
         match response.status() {
             StatusCode::OK => {}
@@ -172,7 +194,12 @@ impl Discovery {
             Err(error) => return failed(&error),
         };
         match serde_json::from_slice::<Resources>(&body) {
-            Ok(list) => Listing::Resources(list.resources.into_iter().map(|resource| resource.name).collect()),
+            Ok(list) => Listing::Resources(
+                list.resources
+                    .into_iter()
+                    .map(|resource| resource.name)
+                    .collect(),
+            ),
             Err(error) => failed(&error),
         }
     }
@@ -183,7 +210,9 @@ fn choose(kind: &Kind, before: &Served, listings: &[(&'static str, Listing)]) ->
     let mut failure = None;
     for (version, listing) in listings {
         match listing {
-            Listing::Resources(names) if names.iter().any(|name| name == kind.plural) => return Served::In(version),
+            Listing::Resources(names) if names.iter().any(|name| name == kind.plural) => {
+                return Served::In(version);
+            }
             Listing::Resources(_) | Listing::Absent => {}
             Listing::Failed(_) if *before == Served::In(version) => return before.clone(),
             Listing::Failed(error) => failure = failure.or(Some(error)),
@@ -197,7 +226,10 @@ mod tests {
     use super::*;
 
     fn listed() -> Listing {
-        Listing::Resources(vec!["modeldeployments".to_owned(), "modeldeploymentscalers".to_owned()])
+        Listing::Resources(vec![
+            "modeldeployments".to_owned(),
+            "modeldeploymentscalers".to_owned(),
+        ])
     }
 
     fn failed() -> Listing {
@@ -208,7 +240,16 @@ mod tests {
         let listings: Vec<_> = kind
             .versions
             .into_iter()
-            .map(|version| (version, if version == "v1" { v1.clone() } else { v1alpha1.clone() }))
+            .map(|version| {
+                (
+                    version,
+                    if version == "v1" {
+                        v1.clone()
+                    } else {
+                        v1alpha1.clone()
+                    },
+                )
+            })
             .collect();
         choose(kind, before, &listings)
     }
@@ -216,25 +257,49 @@ mod tests {
     #[test]
     fn the_target_is_v1alpha1_wherever_that_lists_it() {
         let none = Served::No;
-        assert_eq!(found(&TARGET, &none, listed(), listed()), Served::In("v1alpha1"));
-        assert_eq!(found(&TARGET, &none, failed(), listed()), Served::In("v1alpha1"));
-        assert_eq!(found(&TARGET, &none, listed(), Listing::Absent), Served::In("v1"));
-        assert_eq!(found(&TARGET, &none, listed(), Listing::Resources(vec![])), Served::In("v1"));
+        assert_eq!(
+            found(&TARGET, &none, listed(), listed()),
+            Served::In("v1alpha1")
+        );
+        assert_eq!(
+            found(&TARGET, &none, failed(), listed()),
+            Served::In("v1alpha1")
+        );
+        assert_eq!(
+            found(&TARGET, &none, listed(), Listing::Absent),
+            Served::In("v1")
+        );
+        assert_eq!(
+            found(&TARGET, &none, listed(), Listing::Resources(vec![])),
+            Served::In("v1")
+        );
     }
 
     #[test]
     fn the_scaler_is_v1_where_that_lists_it_and_a_broken_v1_does_not_hide_v1alpha1() {
         let none = Served::No;
         assert_eq!(found(&SCALER, &none, listed(), listed()), Served::In("v1"));
-        assert_eq!(found(&SCALER, &none, Listing::Resources(vec![]), listed()), Served::In("v1alpha1"));
-        assert_eq!(found(&SCALER, &none, failed(), listed()), Served::In("v1alpha1"));
+        assert_eq!(
+            found(&SCALER, &none, Listing::Resources(vec![]), listed()),
+            Served::In("v1alpha1")
+        );
+        assert_eq!(
+            found(&SCALER, &none, failed(), listed()),
+            Served::In("v1alpha1")
+        );
     }
 
     #[test]
     fn not_served_is_said_only_when_nothing_failed() {
         let none = Served::No;
-        assert_eq!(found(&TARGET, &none, Listing::Absent, Listing::Absent), Served::No);
-        assert_eq!(found(&TARGET, &none, Listing::Absent, failed()), Served::Unknown("503".to_owned()));
+        assert_eq!(
+            found(&TARGET, &none, Listing::Absent, Listing::Absent),
+            Served::No
+        );
+        assert_eq!(
+            found(&TARGET, &none, Listing::Absent, failed()),
+            Served::Unknown("503".to_owned())
+        );
     }
 
     #[test]
@@ -242,7 +307,13 @@ mod tests {
         let used = Served::In("v1alpha1");
         assert_eq!(found(&TARGET, &used, listed(), failed()), used);
         assert_eq!(found(&TARGET, &used, failed(), failed()), used);
-        assert_eq!(found(&TARGET, &used, listed(), Listing::Absent), Served::In("v1"));
-        assert_eq!(found(&TARGET, &used, Listing::Absent, Listing::Absent), Served::No);
+        assert_eq!(
+            found(&TARGET, &used, listed(), Listing::Absent),
+            Served::In("v1")
+        );
+        assert_eq!(
+            found(&TARGET, &used, Listing::Absent, Listing::Absent),
+            Served::No
+        );
     }
 }

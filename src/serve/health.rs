@@ -28,12 +28,19 @@ pub struct Readiness {
 impl Readiness {
     /// Ready once nothing stands against it.
     pub fn new() -> Self {
-        Self { checks: Vec::new(), draining: AtomicBool::new(false) }
+        Self {
+            checks: Vec::new(),
+            draining: AtomicBool::new(false),
+        }
     }
 
     /// Adds a condition: `check` says what is missing, in one sentence. It runs at every probe, so it must be quick.
     #[must_use]
-    pub fn when(mut self, name: &'static str, check: impl Fn() -> Result<(), String> + Send + Sync + 'static) -> Self {
+    pub fn when(
+        mut self,
+        name: &'static str,
+        check: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
         self.checks.push((name, Box::new(check)));
         self
     }
@@ -47,8 +54,14 @@ impl Readiness {
     pub fn report(&self) -> (bool, String) {
         let mut ready = true;
         let mut report = String::new();
-        let draining = self.draining.load(Ordering::Relaxed).then(|| "shutting down".to_owned());
-        let states = self.checks.iter().map(|(name, check)| (*name, check().err()));
+        let draining = self
+            .draining
+            .load(Ordering::Relaxed)
+            .then(|| "shutting down".to_owned());
+        let states = self
+            .checks
+            .iter()
+            .map(|(name, check)| (*name, check().err()));
         for (name, missing) in states.chain([("running", draining)]) {
             ready &= missing.is_none();
             // Writing to a String cannot fail.
@@ -80,7 +93,10 @@ impl Health {
             .route("/livez", get(async || "ok\n"))
             .route("/readyz", get(ready))
             .route("/metrics", get(metrics))
-            .with_state(Shared { readiness, exposition });
+            .with_state(Shared {
+                readiness,
+                exposition,
+            });
         Self(router)
     }
 }
@@ -92,7 +108,8 @@ impl Answers for Health {
         match body.collect().await {
             Ok(body) => http::Response::from_parts(parts, Full::new(body.to_bytes())),
             Err(error) => {
-                let mut response = http::Response::new(Full::new(Bytes::from(format!("{error}\n"))));
+                let mut response =
+                    http::Response::new(Full::new(Bytes::from(format!("{error}\n"))));
                 *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
                 response
             }
@@ -102,7 +119,11 @@ impl Answers for Health {
 
 async fn ready(State(shared): State<Shared>) -> Response {
     let (ready, report) = shared.readiness.report();
-    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let status = if ready {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
     (status, report).into_response()
 }
 

@@ -44,7 +44,11 @@ type Entries = HashMap<String, HashMap<String, String>>;
 impl Hints {
     /// The scalers in `namespace` that name `target`, sorted.
     pub fn scalers_of(&self, namespace: &str, target: &str) -> Vec<String> {
-        let entries = self.scalers.entries.read().unwrap_or_else(PoisonError::into_inner);
+        let entries = self
+            .scalers
+            .entries
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
         let mut names: Vec<_> = entries
             .get(namespace)
             .into_iter()
@@ -58,7 +62,11 @@ impl Hints {
 
     /// The binding annotation of a target.
     pub fn binding(&self, namespace: &str, target: &str) -> Option<String> {
-        let entries = self.targets.entries.read().unwrap_or_else(PoisonError::into_inner);
+        let entries = self
+            .targets
+            .entries
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
         entries.get(namespace)?.get(target).cloned()
     }
 
@@ -67,8 +75,13 @@ impl Hints {
         for (index, discovery) in [(&self.scalers, scalers), (&self.targets, targets)] {
             if !index.listed.load(Ordering::Acquire) {
                 return Err(match &*discovery.subscribe().borrow() {
-                    Served::Unknown(error) => format!("discovery of {}: {error}", discovery.kind().plural),
-                    _ => format!("the first list of {} is not complete", discovery.kind().plural),
+                    Served::Unknown(error) => {
+                        format!("discovery of {}: {error}", discovery.kind().plural)
+                    }
+                    _ => format!(
+                        "the first list of {} is not complete",
+                        discovery.kind().plural
+                    ),
                 });
             }
         }
@@ -78,7 +91,8 @@ impl Hints {
     /// Follows the scalers, for ever.
     pub async fn follow_scalers(self: Arc<Self>, client: Client, discovery: Arc<Discovery>) {
         let open = |version| {
-            let api = Api::<NamedTarget>::all_with(client.clone(), &resource(discovery.kind(), version));
+            let api =
+                Api::<NamedTarget>::all_with(client.clone(), &resource(discovery.kind(), version));
             watch_kind(api, watcher::Config::default()).default_backoff()
         };
         let value = |scaler: &NamedTarget| Some(scaler.spec.target_ref.name.clone());
@@ -92,14 +106,20 @@ impl Hints {
             let api = Api::<PartialObjectMeta<DynamicObject>>::all_with(client.clone(), &resource);
             watch_kind(api, watcher::Config::default()).default_backoff()
         };
-        let value = |target: &PartialObjectMeta<DynamicObject>| target.metadata.annotations.as_ref()?.get(BINDING).cloned();
+        let value = |target: &PartialObjectMeta<DynamicObject>| {
+            target.metadata.annotations.as_ref()?.get(BINDING).cloned()
+        };
         self.targets.follow(&discovery, open, value).await;
     }
 }
 
 impl Index {
-    async fn follow<K, S>(&self, discovery: &Discovery, open: impl Fn(&'static str) -> S, value: impl Fn(&K) -> Option<String>)
-    where
+    async fn follow<K, S>(
+        &self,
+        discovery: &Discovery,
+        open: impl Fn(&'static str) -> S,
+        value: impl Fn(&K) -> Option<String>,
+    ) where
         K: Resource,
         S: Stream<Item = watcher::Result<Event<K>>>,
     {
@@ -149,7 +169,9 @@ impl Index {
                     let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
                     put(&mut entries, &object, None);
                 }
-                Err(error) => tracing::warn!(%error, kind = kind.name, "the watch for hints failed, it is tried again"),
+                Err(error) => {
+                    tracing::warn!(%error, kind = kind.name, "the watch for hints failed, it is tried again")
+                }
             }
         }
     }
@@ -158,10 +180,15 @@ impl Index {
 /// Enters, changes or removes one object.
 fn put<K: Resource>(entries: &mut Entries, object: &K, value: Option<String>) {
     let meta = object.meta();
-    let (Some(namespace), Some(name)) = (meta.namespace.as_deref(), meta.name.as_deref()) else { return };
+    let (Some(namespace), Some(name)) = (meta.namespace.as_deref(), meta.name.as_deref()) else {
+        return;
+    };
     match value {
         Some(value) => {
-            entries.entry(namespace.to_owned()).or_default().insert(name.to_owned(), value);
+            entries
+                .entry(namespace.to_owned())
+                .or_default()
+                .insert(name.to_owned(), value);
         }
         None => {
             if let Some(names) = entries.get_mut(namespace) {

@@ -2,6 +2,7 @@
 //!
 //! The fence treats that account unlike any other, so a guess will not do: the API server is asked, for ever if need be.
 
+use super::lookup::causes;
 use super::seam::Operator;
 use http::Request;
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
@@ -58,7 +59,10 @@ async fn ask(client: &Client) -> Result<String, String> {
         .header("content-type", "application/json")
         .body(body.as_bytes().to_vec())
         .map_err(|error| error.to_string())?;
-    let review: SelfSubjectReview = client.request(request).await.map_err(|error| error.to_string())?;
+    let review: SelfSubjectReview = client
+        .request(request)
+        .await
+        .map_err(|error| causes(&error))?;
     review
         .status
         .and_then(|status| status.user_info?.username)

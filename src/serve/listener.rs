@@ -61,21 +61,34 @@ impl Port {
 
     /// Accepts from here on, at most `connections` at once: the next ones wait in the system's queue, and silent ones
     /// make room soon.
-    pub fn open<A: Answers>(self, transport: Transport, answers: Arc<A>, patience: Patience, connections: usize) -> Open {
+    pub fn open<A: Answers>(
+        self,
+        transport: Transport,
+        answers: Arc<A>,
+        patience: Patience,
+        connections: usize,
+    ) -> Open {
         let open = Open {
             address: self.address,
             closed: CancellationToken::new(),
             leave: CancellationToken::new(),
             connections: TaskTracker::new(),
         };
-        let (closed, leave, tracker) = (open.closed.clone(), open.leave.clone(), open.connections.clone());
+        let (closed, leave, tracker) = (
+            open.closed.clone(),
+            open.leave.clone(),
+            open.connections.clone(),
+        );
         let places = Arc::new(Semaphore::new(connections));
         tokio::spawn(async move {
             let accepting = async {
                 loop {
-                    let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+                    let Ok(place) = Arc::clone(&places).acquire_owned().await else {
+                        return;
+                    };
                     let stream = accept(&self.listener).await;
-                    let (transport, answers, leave) = (transport.clone(), Arc::clone(&answers), leave.clone());
+                    let (transport, answers, leave) =
+                        (transport.clone(), Arc::clone(&answers), leave.clone());
                     tracker.spawn(async move {
                         welcome(stream, transport, answers, patience, leave).await;
                         drop(place);

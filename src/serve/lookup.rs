@@ -40,52 +40,97 @@ struct Live {
 
 impl std::fmt::Debug for Live {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Live").field("targets", &self.targets).field("scalers", &self.scalers).finish_non_exhaustive()
+        f.debug_struct("Live")
+            .field("targets", &self.targets)
+            .field("scalers", &self.scalers)
+            .finish_non_exhaustive()
     }
 }
 
 impl Cluster {
     /// Reads through `client`, which must not retry by itself: a retried read outlives its deadline.
-    pub fn new(client: Client, targets: Arc<Discovery>, scalers: Arc<Discovery>, hints: Arc<Hints>) -> Self {
-        Self { live: Live { client, targets, scalers }, hints }
+    pub fn new(
+        client: Client,
+        targets: Arc<Discovery>,
+        scalers: Arc<Discovery>,
+        hints: Arc<Hints>,
+    ) -> Self {
+        Self {
+            live: Live {
+                client,
+                targets,
+                scalers,
+            },
+            hints,
+        }
     }
 }
 
 impl Lookup for Cluster {
     async fn find(&self, question: &Question) -> Fact {
         match question {
-            Question::Target { namespace, name } => Fact::Object(self.live.get(&self.live.targets, namespace, name).await),
-            Question::Scaler { namespace, name } => Fact::Object(self.live.get(&self.live.scalers, namespace, name).await),
-            Question::HintScalersOf { namespace, target } => Fact::Names(self.hints.scalers_of(namespace, target)),
-            Question::HintBinding { namespace, target } => Fact::Annotation(self.hints.binding(namespace, target)),
+            Question::Target { namespace, name } => {
+                Fact::Object(self.live.get(&self.live.targets, namespace, name).await)
+            }
+            Question::Scaler { namespace, name } => {
+                Fact::Object(self.live.get(&self.live.scalers, namespace, name).await)
+            }
+            Question::HintScalersOf { namespace, target } => {
+                Fact::Names(self.hints.scalers_of(namespace, target))
+            }
+            Question::HintBinding { namespace, target } => {
+                Fact::Annotation(self.hints.binding(namespace, target))
+            }
         }
     }
 }
 
 impl Live {
-    async fn get(&self, discovery: &Discovery, namespace: &str, name: &str) -> Result<Option<Bytes>, String> {
+    async fn get(
+        &self,
+        discovery: &Discovery,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Bytes>, String> {
         let read = timeout(DEADLINE, self.read(discovery, namespace, name))
             .await
             .unwrap_or_else(|_| Err(format!("no answer within {} s", DEADLINE.as_secs())));
         if let Err(error) = &read {
-            tracing::warn!(kind = discovery.kind().name, namespace, name, error, "live read failed");
+            tracing::warn!(
+                kind = discovery.kind().name,
+                namespace,
+                name,
+                error,
+                "live read failed"
+            );
         }
         read
     }
 
-    async fn read(&self, discovery: &Discovery, namespace: &str, name: &str) -> Result<Option<Bytes>, String> {
+    async fn read(
+        &self,
+        discovery: &Discovery,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Bytes>, String> {
         let version = match discovery.served().await {
             Served::In(version) => version,
             Served::No => return Ok(None),
             Served::Unknown(error) => return Err(format!("discovery failed: {error}")),
         };
-        match self.object(discovery.kind().plural, version, namespace, name).await? {
+        match self
+            .object(discovery.kind().plural, version, namespace, name)
+            .await?
+        {
             Got::Object(bytes) => Ok(Some(bytes)),
             Got::NoObject => Ok(None),
             // The path itself is unknown: the version went away since the last look.
             Got::NoPath => match discovery.look(Duration::ZERO).await {
                 Served::In(other) if other != version => {
-                    match self.object(discovery.kind().plural, other, namespace, name).await? {
+                    match self
+                        .object(discovery.kind().plural, other, namespace, name)
+                        .await?
+                    {
                         Got::Object(bytes) => Ok(Some(bytes)),
                         Got::NoObject | Got::NoPath => Ok(None),
                     }
@@ -96,15 +141,29 @@ impl Live {
         }
     }
 
-    async fn object(&self, plural: &str, version: &str, namespace: &str, name: &str) -> Result<Got, String> {
+    async fn object(
+        &self,
+        plural: &str,
+        version: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Got, String> {
         let path = path(plural, version, namespace, name);
-        let request = Request::get(path).body(Body::empty()).map_err(|error| error.to_string())?;
-        let response = self.client.send(request).await.map_err(|error| error.to_string())?;
+        let request = Request::get(path)
+            .body(Body::empty())
+            .map_err(|error| error.to_string())?;
+        let response = self
+            .client
+            .send(request)
+            .await
+            .map_err(|error| causes(&error))?;
         let status = response.status();
         let body = whole(response).await?;
         match status {
             StatusCode::OK => Ok(Got::Object(body)),
-            StatusCode::NOT_FOUND if ApiStatus::read(&body).details.name == name => Ok(Got::NoObject),
+            StatusCode::NOT_FOUND if ApiStatus::read(&body).details.name == name => {
+                Ok(Got::NoObject)
+            }
             StatusCode::NOT_FOUND => Ok(Got::NoPath),
             _ => Err(ApiStatus::read(&body).sentence(status)),
         }
@@ -122,6 +181,21 @@ async fn whole(response: Response<Body>) -> Result<Bytes, String> {
         Ok(body) => Ok(body.to_bytes()),
         Err(error) => Err(format!("the answer broke off: {error}")),
     }
+}
+
+/// An error with its causes: the outermost alone says "client error".
+pub(super) fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
 }
 
 /// The parts of a `metav1.Status` that say what happened.
@@ -193,7 +267,8 @@ mod tests {
 
     #[test]
     fn a_failed_read_says_what_the_api_server_said() {
-        let forbidden = br#"{"kind":"Status","message":"no access","reason":"Forbidden","code":403}"#;
+        let forbidden =
+            br#"{"kind":"Status","message":"no access","reason":"Forbidden","code":403}"#;
         assert_eq!(
             ApiStatus::read(forbidden).sentence(StatusCode::FORBIDDEN),
             "the API server answered 403: no access"

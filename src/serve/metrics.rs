@@ -18,7 +18,8 @@ use std::time::Duration;
 
 /// Upper bounds of the latency buckets, in seconds: decisions take microseconds, those with a live read milliseconds.
 const BUCKETS: [f64; 15] = [
-    0.000_01, 0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.25, 1.0, 3.0, 10.0,
+    0.000_01, 0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05,
+    0.25, 1.0, 3.0, 10.0,
 ];
 
 /// How a request to a webhook ended, as a label.
@@ -99,14 +100,17 @@ impl Metrics {
     /// Registers the server's metrics in `registry`.
     pub fn register(registry: &mut Registry) -> Self {
         let requests = Family::<RequestLabels, Counter>::default();
-        let seconds = Family::<WebhookLabel, Histogram>::new_with_constructor(|| Histogram::new(BUCKETS));
+        let seconds =
+            Family::<WebhookLabel, Histogram>::new_with_constructor(|| Histogram::new(BUCKETS));
         let webhooks = Webhook::ALL.map(|webhook| PerWebhook {
             allowed: requests.get_or_create_owned(&RequestLabels {
                 webhook: webhook.label(),
                 verdict: Outcome::Allowed,
                 reason: "",
             }),
-            seconds: seconds.get_or_create_owned(&WebhookLabel { webhook: webhook.label() }),
+            seconds: seconds.get_or_create_owned(&WebhookLabel {
+                webhook: webhook.label(),
+            }),
         });
         let inner = Inner {
             requests,
@@ -153,7 +157,11 @@ impl Metrics {
             "Certificate pairs that were found and could not be used; the one before stays in use",
             inner.certificate_failures.clone(),
         );
-        registry.register("mds_panics", "Panics that were caught; each is a bug", inner.panics.clone());
+        registry.register(
+            "mds_panics",
+            "Panics that were caught; each is a bug",
+            inner.panics.clone(),
+        );
         registry.register(
             "mds_build",
             "The running program",
@@ -163,13 +171,23 @@ impl Metrics {
     }
 
     /// Counts a finished request to a webhook.
-    pub fn request(&self, webhook: Webhook, outcome: Outcome, reason: &'static str, took: Duration) {
+    pub fn request(
+        &self,
+        webhook: Webhook,
+        outcome: Outcome,
+        reason: &'static str,
+        took: Duration,
+    ) {
         let per = &self.0.webhooks[webhook as usize];
         per.seconds.observe(took.as_secs_f64());
         if outcome == Outcome::Allowed && reason.is_empty() {
             per.allowed.inc();
         } else {
-            let labels = RequestLabels { webhook: webhook.label(), verdict: outcome, reason };
+            let labels = RequestLabels {
+                webhook: webhook.label(),
+                verdict: outcome,
+                reason,
+            };
             self.0.requests.get_or_create(&labels).inc();
         }
     }
@@ -211,7 +229,8 @@ pub struct Exposition(Arc<Mutex<Registry>>);
 
 impl Exposition {
     /// The content type of [`Self::text`].
-    pub const CONTENT_TYPE: &'static str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    pub const CONTENT_TYPE: &'static str =
+        "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
     /// Closes the registry: nothing is registered from here on.
     pub fn new(registry: Registry) -> Self {

@@ -6,8 +6,8 @@
 //!
 //! Every way out is an answer. Once the uid of a review is read, that answer is a review.
 
-use super::decide::{Decide, Lookup, Step};
 use super::deadline::{Deadline, within};
+use super::decide::{Decide, Lookup, Step};
 use super::metrics::{Metrics, Outcome};
 use super::seam::{Answer, Facts, Question, Verdict, Webhook, refuse, uid_of};
 use bytes::{Bytes, BytesMut};
@@ -15,6 +15,7 @@ use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{Method, Request, Response, StatusCode, Version};
 use http_body_util::Full;
 use hyper::body::Body;
+use prometheus_client::metrics::gauge::Gauge;
 use std::fmt;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -39,7 +40,11 @@ pub struct Limits {
 impl Default for Limits {
     /// 8 MiB a body, 64 MiB all bodies, 256 reviews.
     fn default() -> Self {
-        Self { body: 8 << 20, bodies: 64 << 20, in_flight: 256 }
+        Self {
+            body: 8 << 20,
+            bodies: 64 << 20,
+            in_flight: 256,
+        }
     }
 }
 
@@ -49,31 +54,53 @@ pub struct Reviews<D, L> {
     lookup: L,
     limits: Limits,
     metrics: Metrics,
-    in_flight: AtomicUsize,
-    received: AtomicUsize,
+    /// Bytes of bodies that are held.
+    held: AtomicUsize,
 }
 
-/// A number that was added to a counter, taken off again on drop.
-struct Share<'a> {
-    counter: &'a AtomicUsize,
-    amount: usize,
+/// A place among the reviews in flight, given back on drop.
+struct Place<'a> {
+    in_flight: &'a Gauge,
+    /// How many there were, this one included.
+    number: usize,
 }
 
-impl<'a> Share<'a> {
-    fn none(counter: &'a AtomicUsize) -> Self {
-        Self { counter, amount: 0 }
-    }
-
-    /// Adds `amount`; says what the counter is then.
-    fn add(&mut self, amount: usize) -> usize {
-        self.amount += amount;
-        self.counter.fetch_add(amount, Ordering::Relaxed) + amount
+impl<'a> Place<'a> {
+    fn take(in_flight: &'a Gauge) -> Self {
+        Self {
+            in_flight,
+            number: usize::try_from(in_flight.inc()).unwrap_or(0) + 1,
+        }
     }
 }
 
-impl Drop for Share<'_> {
+impl Drop for Place<'_> {
     fn drop(&mut self) {
-        self.counter.fetch_sub(self.amount, Ordering::Relaxed);
+        self.in_flight.dec();
+    }
+}
+
+/// Bytes that a body takes of the room for all of them, given back on drop.
+struct Room<'a> {
+    held: &'a AtomicUsize,
+    mine: usize,
+}
+
+impl<'a> Room<'a> {
+    fn none(held: &'a AtomicUsize) -> Self {
+        Self { held, mine: 0 }
+    }
+
+    /// Takes `bytes` more; says how many all bodies have then.
+    fn take(&mut self, bytes: usize) -> usize {
+        self.mine += bytes;
+        self.held.fetch_add(bytes, Ordering::Relaxed) + bytes
+    }
+}
+
+impl Drop for Room<'_> {
+    fn drop(&mut self) {
+        self.held.fetch_sub(self.mine, Ordering::Relaxed);
     }
 }
 
@@ -120,8 +147,7 @@ impl<D: Decide, L: Lookup> Reviews<D, L> {
             lookup,
             limits,
             metrics,
-            in_flight: AtomicUsize::new(0),
-            received: AtomicUsize::new(0),
+            held: AtomicUsize::new(0),
         }
     }
 
@@ -131,35 +157,45 @@ impl<D: Decide, L: Lookup> Reviews<D, L> {
         B: Body<Data = Bytes>,
         B::Error: fmt::Display,
     {
-        let Some(webhook) = Webhook::ALL.into_iter().find(|w| w.path() == request.uri().path()) else {
+        let Some(webhook) = Webhook::ALL
+            .into_iter()
+            .find(|w| w.path() == request.uri().path())
+        else {
             return plain(StatusCode::NOT_FOUND, "no webhook has this path\n");
         };
         if request.method() != Method::POST {
             let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "post an AdmissionReview\n");
-            response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
+            response
+                .headers_mut()
+                .insert(ALLOW, HeaderValue::from_static("POST"));
             return response;
         }
         let started = Instant::now();
         let deadline = Deadline::of(started, request.uri().query());
         let version = request.version();
 
-        let mut place = Share::none(&self.in_flight);
-        let in_flight = place.add(1);
-        if in_flight > self.limits.in_flight.saturating_mul(2) {
+        let place = Place::take(self.metrics.in_flight());
+        if place.number > self.limits.in_flight.saturating_mul(2) {
             return self.unread(webhook, version, started, &OVERLOADED);
         }
-        let mut room = Share::none(&self.received);
+        let mut room = Room::none(&self.held);
         let body = match self.receive(request.into_body(), &mut room, deadline).await {
             Ok(body) => body,
             Err(unread) => return self.not_received(webhook, version, started, unread),
         };
-        if in_flight > self.limits.in_flight {
+        if place.number > self.limits.in_flight {
             return self.refused(webhook, &body, started, &OVERLOADED);
         }
         self.decided(webhook, &body, started, deadline).await
     }
 
-    async fn decided(&self, webhook: Webhook, body: &[u8], started: Instant, deadline: Deadline) -> Response<Full<Bytes>> {
+    async fn decided(
+        &self,
+        webhook: Webhook,
+        body: &[u8],
+        started: Instant,
+        deadline: Deadline,
+    ) -> Response<Full<Bytes>> {
         // A panic leaves nothing half-changed: a decision only reads, and its own state is dropped.
         let mut step = match catch_unwind(AssertUnwindSafe(|| self.decide.decide(webhook, body))) {
             Ok(step) => step,
@@ -171,7 +207,8 @@ impl<D: Decide, L: Lookup> Reviews<D, L> {
                 Step::Ask(asked) => asked,
             };
             // Boxed, so that the common case does not carry the room for it.
-            let Ok(facts) = within(deadline, Box::pin(self.look_up(asked.questions()))).await else {
+            let Ok(facts) = within(deadline, Box::pin(self.look_up(asked.questions()))).await
+            else {
                 return self.refused(webhook, body, started, &LATE);
             };
             step = match catch_unwind(AssertUnwindSafe(|| asked.answer(&facts))) {
@@ -182,16 +219,27 @@ impl<D: Decide, L: Lookup> Reviews<D, L> {
         if let Step::Answer(answer) = step {
             return self.finished(webhook, answer, started);
         }
-        tracing::error!(webhook = webhook.label(), "a decision asked more than {ROUNDS} times");
+        tracing::error!(
+            webhook = webhook.label(),
+            "a decision asked more than {ROUNDS} times"
+        );
         self.refused(webhook, body, started, &PANICKED)
     }
 
     async fn look_up(&self, questions: &[Question]) -> Facts {
-        Facts(futures::future::join_all(questions.iter().map(|question| self.lookup.find(question))).await)
+        Facts(
+            futures::future::join_all(questions.iter().map(|question| self.lookup.find(question)))
+                .await,
+        )
     }
 
     /// Receives the whole body; one that came in one piece is not copied.
-    async fn receive<B>(&self, body: B, room: &mut Share<'_>, deadline: Deadline) -> Result<Bytes, Unread<B::Error>>
+    async fn receive<B>(
+        &self,
+        body: B,
+        room: &mut Room<'_>,
+        deadline: Deadline,
+    ) -> Result<Bytes, Unread<B::Error>>
     where
         B: Body<Data = Bytes>,
     {
@@ -204,17 +252,21 @@ impl<D: Decide, L: Lookup> Reviews<D, L> {
             let mut first = Bytes::new();
             let mut rest: Option<BytesMut> = None;
             while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
-                let Ok(data) = frame.map_err(Unread::Broken)?.into_data() else { continue };
-                if room.amount + data.len() > self.limits.body {
+                let Ok(data) = frame.map_err(Unread::Broken)?.into_data() else {
+                    continue;
+                };
+                if room.mine + data.len() > self.limits.body {
                     return Err(Unread::TooLarge);
                 }
-                if room.add(data.len()) > self.limits.bodies {
+                if room.take(data.len()) > self.limits.bodies {
                     return Err(Unread::NoRoom);
                 }
                 match &mut rest {
                     None if first.is_empty() => first = data,
                     None => {
-                        let expected = usize::try_from(announced).unwrap_or(0).max(first.len() + data.len());
+                        let expected = usize::try_from(announced)
+                            .unwrap_or(0)
+                            .max(first.len() + data.len());
                         let mut whole = BytesMut::with_capacity(expected);
                         whole.extend_from_slice(&first);
                         whole.extend_from_slice(&data);
@@ -229,9 +281,15 @@ impl<D: Decide, L: Lookup> Reviews<D, L> {
         .unwrap_or(Err(Unread::Late))
     }
 
-    fn finished(&self, webhook: Webhook, answer: Answer, started: Instant) -> Response<Full<Bytes>> {
+    fn finished(
+        &self,
+        webhook: Webhook,
+        answer: Answer,
+        started: Instant,
+    ) -> Response<Full<Bytes>> {
         let took = started.elapsed();
-        self.metrics.request(webhook, answer.verdict.into(), answer.reason, took);
+        self.metrics
+            .request(webhook, answer.verdict.into(), answer.reason, took);
         let uid = answer.uid.as_deref().unwrap_or_default();
         if answer.verdict == Verdict::Allowed {
             tracing::debug!(uid, webhook = webhook.label(), ?took, "allowed");
@@ -247,18 +305,41 @@ impl<D: Decide, L: Lookup> Reviews<D, L> {
     }
 
     /// Refuses a received review; one without a uid gets plain text.
-    fn refused(&self, webhook: Webhook, body: &[u8], started: Instant, refusal: &Refusal) -> Response<Full<Bytes>> {
+    fn refused(
+        &self,
+        webhook: Webhook,
+        body: &[u8],
+        started: Instant,
+        refusal: &Refusal,
+    ) -> Response<Full<Bytes>> {
         let uid = catch_unwind(|| uid_of(body)).ok().flatten();
-        self.note(webhook, uid.as_deref().unwrap_or_default(), started, refusal.reason);
+        self.note(
+            webhook,
+            uid.as_deref().unwrap_or_default(),
+            started,
+            refusal.reason,
+        );
         let Some(uid) = uid else {
             return plain_refusal(refusal);
         };
         let retry = refusal.retry.then_some(1);
-        review(refuse(&uid, refusal.status.as_u16(), refusal.reason, refusal.message, retry))
+        review(refuse(
+            &uid,
+            refusal.status.as_u16(),
+            refusal.reason,
+            refusal.message,
+            retry,
+        ))
     }
 
     /// Refuses a request whose body stays unread, so the connection cannot be used again.
-    fn unread(&self, webhook: Webhook, version: Version, started: Instant, refusal: &Refusal) -> Response<Full<Bytes>> {
+    fn unread(
+        &self,
+        webhook: Webhook,
+        version: Version,
+        started: Instant,
+        refusal: &Refusal,
+    ) -> Response<Full<Bytes>> {
         self.note(webhook, "", started, refusal.reason);
         closing(version, plain_refusal(refusal))
     }
@@ -280,39 +361,56 @@ impl<D: Decide, L: Lookup> Reviews<D, L> {
             }
             Unread::Broken(error) => {
                 self.note(webhook, "", started, "BodyUnreadable");
-                closing(version, plain(StatusCode::BAD_REQUEST, format!("the body could not be read: {error}\n")))
+                closing(
+                    version,
+                    plain(
+                        StatusCode::BAD_REQUEST,
+                        format!("the body could not be read: {error}\n"),
+                    ),
+                )
             }
         }
     }
 
     fn note(&self, webhook: Webhook, uid: &str, started: Instant, reason: &'static str) {
         let took = started.elapsed();
-        self.metrics.request(webhook, Outcome::Refused, reason, took);
+        self.metrics
+            .request(webhook, Outcome::Refused, reason, took);
         tracing::warn!(uid, webhook = webhook.label(), reason, ?took, "not decided");
     }
 }
 
 fn review(answer: Answer) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(Bytes::from(answer.body)));
-    *response.status_mut() = StatusCode::from_u16(answer.http).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let kind = if answer.http == 200 { "application/json" } else { "text/plain; charset=utf-8" };
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    *response.status_mut() =
+        StatusCode::from_u16(answer.http).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let kind = if answer.http == 200 {
+        "application/json"
+    } else {
+        "text/plain; charset=utf-8"
+    };
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response
 }
 
 fn plain(status: StatusCode, message: impl Into<Bytes>) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(message.into()));
     *response.status_mut() = status;
-    response
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response.headers_mut().insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    );
     response
 }
 
 fn plain_refusal(refusal: &Refusal) -> Response<Full<Bytes>> {
     let mut response = plain(refusal.status, refusal.message);
     if refusal.retry {
-        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        response
+            .headers_mut()
+            .insert(RETRY_AFTER, HeaderValue::from_static("1"));
     }
     response
 }
@@ -320,7 +418,9 @@ fn plain_refusal(refusal: &Refusal) -> Response<Full<Bytes>> {
 /// HTTP/1 cannot skip the rest of a body; HTTP/2 resets the one stream by itself.
 fn closing(version: Version, mut response: Response<Full<Bytes>>) -> Response<Full<Bytes>> {
     if version < Version::HTTP_2 {
-        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        response
+            .headers_mut()
+            .insert(CONNECTION, HeaderValue::from_static("close"));
     }
     response
 }

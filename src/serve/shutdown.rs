@@ -13,7 +13,10 @@ pub struct Signals {
 impl Signals {
     /// Takes both over from the system's default, which is to die at once.
     pub fn catch() -> io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
     }
 
     /// Waits for the next one; says its name.

@@ -34,8 +34,13 @@ pub(super) struct SecretName {
 impl SecretName {
     pub(super) fn parse(text: &str) -> anyhow::Result<Self> {
         match text.split_once('/') {
-            Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
-                Ok(Self { namespace: namespace.to_owned(), name: name.to_owned() })
+            Some((namespace, name))
+                if !namespace.is_empty() && !name.is_empty() && !name.contains('/') =>
+            {
+                Ok(Self {
+                    namespace: namespace.to_owned(),
+                    name: name.to_owned(),
+                })
             }
             _ => bail!("write NAMESPACE/NAME, such as mds-system/mds-webhook-tls"),
         }
@@ -49,21 +54,36 @@ impl fmt::Display for SecretName {
 }
 
 /// Stores the pair, without the authority's key.
-pub(super) async fn secret(client: Client, name: &SecretName, authority: &CertificatePem, pair: &Pair) -> anyhow::Result<()> {
+pub(super) async fn secret(
+    client: Client,
+    name: &SecretName,
+    authority: &CertificatePem,
+    pair: &Pair,
+) -> anyhow::Result<()> {
     let secret = Secret {
-        metadata: ObjectMeta { name: Some(name.name.clone()), ..ObjectMeta::default() },
+        metadata: ObjectMeta {
+            name: Some(name.name.clone()),
+            ..ObjectMeta::default()
+        },
         type_: Some("kubernetes.io/tls".to_owned()),
         data: Some(BTreeMap::from([
             ("ca.crt".to_owned(), ByteString(authority.0.clone())),
-            ("tls.crt".to_owned(), ByteString(pair.certificate().0.clone())),
+            (
+                "tls.crt".to_owned(),
+                ByteString(pair.certificate().0.clone()),
+            ),
             ("tls.key".to_owned(), ByteString(pair.key().0.clone())),
         ])),
         ..Secret::default()
     };
     let api = Api::<Secret>::namespaced(client, &name.namespace);
-    api.patch(&name.name, &PatchParams::apply(FIELD_MANAGER).force(), &Patch::Apply(&secret))
-        .await
-        .with_context(|| format!("cannot store Secret {name}"))?;
+    api.patch(
+        &name.name,
+        &PatchParams::apply(FIELD_MANAGER).force(),
+        &Patch::Apply(&secret),
+    )
+    .await
+    .with_context(|| format!("cannot store Secret {name}"))?;
     Ok(())
 }
 
@@ -74,7 +94,8 @@ pub(super) async fn webhooks(
     authority: &CertificatePem,
     now: Duration,
 ) -> anyhow::Result<Vec<String>> {
-    let mutating = trust::<MutatingWebhookConfiguration>(client.clone(), name, authority, now).await?;
+    let mutating =
+        trust::<MutatingWebhookConfiguration>(client.clone(), name, authority, now).await?;
     let validating = trust::<ValidatingWebhookConfiguration>(client, name, authority, now).await?;
     Ok(vec![mutating, validating])
 }
@@ -86,35 +107,67 @@ trait Configuration: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwn
 
 impl Configuration for MutatingWebhookConfiguration {
     fn clients(&self) -> Vec<(&str, &WebhookClientConfig)> {
-        self.webhooks.iter().flatten().map(|hook| (hook.name.as_str(), &hook.client_config)).collect()
+        self.webhooks
+            .iter()
+            .flatten()
+            .map(|hook| (hook.name.as_str(), &hook.client_config))
+            .collect()
     }
 }
 
 impl Configuration for ValidatingWebhookConfiguration {
     fn clients(&self) -> Vec<(&str, &WebhookClientConfig)> {
-        self.webhooks.iter().flatten().map(|hook| (hook.name.as_str(), &hook.client_config)).collect()
+        self.webhooks
+            .iter()
+            .flatten()
+            .map(|hook| (hook.name.as_str(), &hook.client_config))
+            .collect()
     }
 }
 
-async fn trust<C>(client: Client, name: &str, authority: &CertificatePem, now: Duration) -> anyhow::Result<String>
+async fn trust<C>(
+    client: Client,
+    name: &str,
+    authority: &CertificatePem,
+    now: Duration,
+) -> anyhow::Result<String>
 where
     C: Configuration,
     C: Resource<Scope = kube::core::ClusterResourceScope>,
 {
     let kind = C::kind(&());
     let api = Api::<C>::all(client);
-    let found = api.get(name).await.with_context(|| format!("cannot read {kind} {name}"))?;
+    let found = api
+        .get(name)
+        .await
+        .with_context(|| format!("cannot read {kind} {name}"))?;
     let patch = patch(&found.clients(), authority, now)?;
     let count = found.clients().len();
-    ensure!(count > 0, "{kind} {name} has no webhooks: apply the manifests first");
-    api.patch(name, &PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() }, &Patch::<()>::Json(patch))
-        .await
-        .with_context(|| format!("cannot write {kind} {name}"))?;
-    Ok(format!("{kind} {name} trusts the authority, in {count} webhooks"))
+    ensure!(
+        count > 0,
+        "{kind} {name} has no webhooks: apply the manifests first"
+    );
+    api.patch(
+        name,
+        &PatchParams {
+            field_manager: Some(FIELD_MANAGER.to_owned()),
+            ..PatchParams::default()
+        },
+        &Patch::<()>::Json(patch),
+    )
+    .await
+    .with_context(|| format!("cannot write {kind} {name}"))?;
+    Ok(format!(
+        "{kind} {name} trusts the authority, in {count} webhooks"
+    ))
 }
 
 /// One bundle for each webhook; a `test` of its name keeps a list that changed meanwhile from being mixed up.
-fn patch(clients: &[(&str, &WebhookClientConfig)], authority: &CertificatePem, now: Duration) -> serde_json::Result<json_patch::Patch> {
+fn patch(
+    clients: &[(&str, &WebhookClientConfig)],
+    authority: &CertificatePem,
+    now: Duration,
+) -> serde_json::Result<json_patch::Patch> {
     let operations: Vec<_> = clients
         .iter()
         .enumerate()
@@ -170,13 +223,19 @@ mod tests {
     const NOW: Duration = Duration::from_secs(1_800_000_000);
 
     fn ders(bundle: &[u8]) -> Vec<CertificateDer<'static>> {
-        CertificateDer::pem_slice_iter(bundle).map(Result::unwrap).collect()
+        CertificateDer::pem_slice_iter(bundle)
+            .map(Result::unwrap)
+            .collect()
     }
 
     #[test]
     fn a_bundle_keeps_what_is_valid_and_nothing_twice() {
         let authority = |now| Authority::generate(now).unwrap().certificate().clone();
-        let (new, old, expired) = (authority(NOW), authority(NOW), authority(NOW.saturating_sub(AUTHORITY_LIFE)));
+        let (new, old, expired) = (
+            authority(NOW),
+            authority(NOW),
+            authority(NOW.saturating_sub(AUTHORITY_LIFE)),
+        );
         let first = bundle(&old, b"", NOW);
         assert_eq!(ders(&first), ders(&old.0));
         assert_eq!(ders(&bundle(&old, &first, NOW)), ders(&old.0));

@@ -3,8 +3,8 @@
 use super::expiry::not_after;
 use super::pair::{CertificatePem, KeyPem, Pair, PairError};
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, SanType, date_time_ymd,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, SanType, date_time_ymd,
 };
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -69,17 +69,29 @@ impl Authority {
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
         valid(&mut params, now.saturating_sub(CLOCK_SKEW), expires);
         let certificate = CertificatePem(params.self_signed(&key)?.pem().into_bytes());
-        Ok(Self { certificate, expires, key })
+        Ok(Self {
+            certificate,
+            expires,
+            key,
+        })
     }
 
     /// Takes up a stored one.
     pub fn restore(certificate: CertificatePem, key: &KeyPem) -> Result<Self, AuthorityError> {
-        Pair::new(certificate.clone(), key.clone()).certified().map_err(AuthorityError::Stored)?;
+        Pair::new(certificate.clone(), key.clone())
+            .certified()
+            .map_err(AuthorityError::Stored)?;
         let der = CertificateDer::from_pem_slice(&certificate.0)
             .map_err(|error| AuthorityError::Stored(PairError::Certificate(error)))?;
-        let expires = not_after(&der).and_then(|seconds| u64::try_from(seconds).ok()).ok_or(AuthorityError::NoDate)?;
+        let expires = not_after(&der)
+            .and_then(|seconds| u64::try_from(seconds).ok())
+            .ok_or(AuthorityError::NoDate)?;
         let key = std::str::from_utf8(&key.0).map_err(|_| AuthorityError::KeyEncoding)?;
-        Ok(Self { certificate, expires: Duration::from_secs(expires), key: KeyPair::from_pem(key)? })
+        Ok(Self {
+            certificate,
+            expires: Duration::from_secs(expires),
+            key: KeyPair::from_pem(key)?,
+        })
     }
 
     /// The certificate that clients trust.
@@ -98,9 +110,16 @@ impl Authority {
     }
 
     /// Makes a serving certificate with a key of its own, valid from `now` for `life`.
-    pub fn issue(&self, subject: &Subject, now: Duration, life: Duration) -> Result<Pair, AuthorityError> {
+    pub fn issue(
+        &self,
+        subject: &Subject,
+        now: Duration,
+        life: Duration,
+    ) -> Result<Pair, AuthorityError> {
         let mut params = CertificateParams::new(subject.dns_names.clone())?;
-        params.subject_alt_names.extend(subject.addresses.iter().copied().map(SanType::IpAddress));
+        params
+            .subject_alt_names
+            .extend(subject.addresses.iter().copied().map(SanType::IpAddress));
         if params.subject_alt_names.is_empty() {
             return Err(AuthorityError::NoSubject);
         }
@@ -113,7 +132,10 @@ impl Authority {
         let key = KeyPair::generate()?;
         let issuer = issuer(&self.key);
         let leaf = params.signed_by(&key, &issuer)?;
-        Ok(Pair::new(CertificatePem(leaf.pem().into_bytes()), KeyPem(key.serialize_pem().into_bytes())))
+        Ok(Pair::new(
+            CertificatePem(leaf.pem().into_bytes()),
+            KeyPem(key.serialize_pem().into_bytes()),
+        ))
     }
 }
 

@@ -39,7 +39,12 @@ fn element(input: &[u8]) -> Option<(u8, &[u8], &[u8])> {
             return None;
         }
         let (digits, rest) = rest.split_at_checked(count)?;
-        (digits.iter().fold(0, |length, &digit| length << 8 | usize::from(digit)), rest)
+        (
+            digits
+                .iter()
+                .fold(0, |length, &digit| length << 8 | usize::from(digit)),
+            rest,
+        )
     };
     let (value, rest) = rest.split_at_checked(length)?;
     Some((tag, value, rest))
@@ -56,12 +61,21 @@ fn time(tag: u8, text: &[u8]) -> Option<i64> {
     if !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    let number = |digits: &[u8]| digits.iter().fold(0_i16, |n, digit| n * 10 + i16::from(digit - b'0'));
-    let pair = |digits: &[u8], at: usize| -> Option<i8> { i8::try_from(number(digits.get(at..at + 2)?)).ok() };
+    let number = |digits: &[u8]| {
+        digits
+            .iter()
+            .fold(0_i16, |n, digit| n * 10 + i16::from(digit - b'0'))
+    };
+    let pair = |digits: &[u8], at: usize| -> Option<i8> {
+        i8::try_from(number(digits.get(at..at + 2)?)).ok()
+    };
     let (year, rest) = match (tag, digits.len()) {
         (UTC_TIME, 12) => {
             let year = number(&digits[..2]);
-            (if year < 50 { 2000 + year } else { 1900 + year }, &digits[2..])
+            (
+                if year < 50 { 2000 + year } else { 1900 + year },
+                &digits[2..],
+            )
         }
         (GENERALIZED_TIME, 14) => (number(&digits[..4]), &digits[4..]),
         _ => return None,
@@ -70,7 +84,13 @@ fn time(tag: u8, text: &[u8]) -> Option<i64> {
     let (hour, minute, second) = (pair(rest, 4)?, pair(rest, 6)?, pair(rest, 8)?);
     let day = Date::new(year, month, day).ok()?;
     let time = Time::new(hour, minute, second, 0).ok()?;
-    Some(day.to_datetime(time).to_zoned(TimeZone::UTC).ok()?.timestamp().as_second())
+    Some(
+        day.to_datetime(time)
+            .to_zoned(TimeZone::UTC)
+            .ok()?
+            .timestamp()
+            .as_second(),
+    )
 }
 
 #[cfg(test)]
@@ -86,7 +106,12 @@ mod tests {
     }
 
     fn seconds(year: i16) -> i64 {
-        Date::new(year, 3, 1).unwrap().to_zoned(TimeZone::UTC).unwrap().timestamp().as_second()
+        Date::new(year, 3, 1)
+            .unwrap()
+            .to_zoned(TimeZone::UTC)
+            .unwrap()
+            .timestamp()
+            .as_second()
     }
 
     #[test]
@@ -104,7 +129,10 @@ mod tests {
         assert_eq!(time(UTC_TIME, b"310301250000Z"), None);
         assert_eq!(time(UTC_TIME, b"310301000000"), None);
         assert_eq!(time(UTC_TIME, b"20310301000000Z"), None);
-        assert_eq!(time(GENERALIZED_TIME, b"20310301000001Z"), Some(seconds(2031) + 1));
+        assert_eq!(
+            time(GENERALIZED_TIME, b"20310301000001Z"),
+            Some(seconds(2031) + 1)
+        );
     }
 
     proptest! {

@@ -51,7 +51,12 @@ pub enum Reload {
 impl Certificate {
     /// Looks at `directory` for the first time. Without a usable pair the server has none, and is not ready.
     pub fn load(directory: Directory, metrics: Metrics) -> Arc<Self> {
-        let certificate = Self { directory, metrics, current: ArcSwapOption::empty(), last: Mutex::new(None) };
+        let certificate = Self {
+            directory,
+            metrics,
+            current: ArcSwapOption::empty(),
+            last: Mutex::new(None),
+        };
         certificate.reload();
         Arc::new(certificate)
     }
@@ -83,7 +88,10 @@ impl Certificate {
     fn judge(&self, pair: &Pair) -> Reload {
         match pair.certified() {
             Ok(certified) => {
-                let expiry = certified.end_entity_cert().ok().and_then(|leaf| not_after(leaf));
+                let expiry = certified
+                    .end_entity_cert()
+                    .ok()
+                    .and_then(|leaf| not_after(leaf));
                 self.metrics.certificate_expiry().set(expiry.unwrap_or(0));
                 self.current.store(Some(Arc::new(certified)));
                 tracing::info!(expires = expiry, "a new certificate is in use");
@@ -95,7 +103,11 @@ impl Certificate {
 
     fn keep(&self, error: &str) -> Reload {
         self.metrics.certificate_failures().inc();
-        let kept = if self.is_loaded() { "the one before stays in use" } else { "there is none to serve with" };
+        let kept = if self.is_loaded() {
+            "the one before stays in use"
+        } else {
+            "there is none to serve with"
+        };
         tracing::error!(error, directory = %self.directory, "no usable certificate: {kept}");
         Reload::Kept
     }
@@ -130,6 +142,3 @@ impl ResolvesServerCert for Certificate {
         self.current.load_full()
     }
 }
-
-#[cfg(test)]
-mod tests;

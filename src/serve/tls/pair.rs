@@ -136,5 +136,88 @@ impl fmt::Display for Directory {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, PairError> {
-    fs::read(path).map_err(|source| PairError::Read { path: path.to_owned(), source })
+    fs::read(path).map_err(|source| PairError::Read {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::authority::{Authority, Subject};
+    use super::super::revision::{self, File, Readers};
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+
+    fn issue() -> Pair {
+        let now = Duration::from_secs(1_800_000_000);
+        let subject = Subject {
+            dns_names: vec!["a".to_owned()],
+            addresses: Vec::new(),
+        };
+        Authority::generate(now)
+            .unwrap()
+            .issue(&subject, now, Duration::from_secs(3600))
+            .unwrap()
+    }
+
+    fn write(directory: &Path, number: u128, pair: &Pair) {
+        let files = [
+            File {
+                name: CERTIFICATE,
+                content: &pair.certificate.0,
+                readers: Readers::All,
+            },
+            File {
+                name: KEY,
+                content: &pair.key.0,
+                readers: Readers::Owner,
+            },
+        ];
+        revision::write(directory, number, &files).unwrap();
+    }
+
+    #[test]
+    fn a_read_during_swaps_never_mixes_two_revisions() {
+        let home = tempfile::tempdir().unwrap();
+        let pairs = [issue(), issue()];
+        write(home.path(), 0, &pairs[0]);
+        let directory = Directory::new(home.path());
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for number in 1..200 {
+                    write(home.path(), number, &pairs[usize::from(number % 2 == 1)]);
+                }
+                done.store(true, Ordering::Relaxed);
+            });
+            while !done.load(Ordering::Relaxed) {
+                // Three swaps during one read are possible here, and nowhere else: then there is no pair at all.
+                if let Ok(pair) = directory.read() {
+                    assert!(pairs.contains(&pair), "mixed");
+                }
+            }
+        });
+        assert_eq!(directory.read().unwrap(), pairs[1]);
+    }
+
+    #[test]
+    fn a_plain_directory_is_read_too_and_what_is_missing_is_named() {
+        let home = tempfile::tempdir().unwrap();
+        let pair = issue();
+        fs::write(home.path().join(CERTIFICATE), &pair.certificate.0).unwrap();
+        let error = Directory::new(home.path()).read().unwrap_err().to_string();
+        assert!(
+            error.starts_with("cannot read ") && error.contains("tls.key: "),
+            "{error}"
+        );
+        fs::write(home.path().join(KEY), &pair.key.0).unwrap();
+        assert_eq!(Directory::new(home.path()).read().unwrap(), pair);
+    }
+
+    #[test]
+    fn a_key_is_never_printed() {
+        assert_eq!(format!("{:?}", issue().key), "KeyPem(..)");
+    }
 }

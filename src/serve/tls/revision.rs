@@ -51,7 +51,11 @@ pub fn write(directory: &Path, revision: u128, files: &[File<'_>]) -> io::Result
             Readers::All => 0o644,
         };
         // The mode is given at creation: a key is never readable, not even for a moment.
-        let mut opened = OpenOptions::new().write(true).create_new(true).mode(mode).open(full.join(file.name))?;
+        let mut opened = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(mode)
+            .open(full.join(file.name))?;
         opened.write_all(file.content)?;
         opened.sync_all()?;
     }
@@ -73,7 +77,9 @@ pub fn write(directory: &Path, revision: u128, files: &[File<'_>]) -> io::Result
     }
     match before {
         // Only folders of this form are ours to remove.
-        Some(before) if before.as_os_str() != folder.as_str() && before.components().count() == 1 => {
+        Some(before)
+            if before.as_os_str() != folder.as_str() && before.components().count() == 1 =>
+        {
             fs::remove_dir_all(directory.join(before))
         }
         _ => Ok(()),
@@ -92,7 +98,11 @@ mod tests {
     use super::*;
 
     fn file<'a>(name: &'a str, content: &'a [u8], readers: Readers) -> File<'a> {
-        File { name, content, readers }
+        File {
+            name,
+            content,
+            readers,
+        }
     }
 
     #[test]
@@ -100,13 +110,38 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let directory = home.path().join("tls");
         write(&directory, 1, &[file("a", b"one", Readers::All)]).unwrap();
-        write(&directory, 2, &[file("a", b"two", Readers::All), file("b", b"new", Readers::Owner)]).unwrap();
+        write(
+            &directory,
+            2,
+            &[
+                file("a", b"two", Readers::All),
+                file("b", b"new", Readers::Owner),
+            ],
+        )
+        .unwrap();
         assert_eq!(fs::read(directory.join("a")).unwrap(), b"two");
         assert_eq!(fs::read(directory.join("b")).unwrap(), b"new");
-        assert_eq!(fs::read_link(directory.join("..data")).unwrap(), Path::new("..2"));
+        assert_eq!(
+            fs::read_link(directory.join("..data")).unwrap(),
+            Path::new("..2")
+        );
         assert!(!directory.join("..1").exists());
-        assert_eq!(fs::metadata(directory.join("b")).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(fs::metadata(directory.join("a")).unwrap().permissions().mode() & 0o777, 0o644);
+        assert_eq!(
+            fs::metadata(directory.join("b"))
+                .unwrap()
+                .permissions()
+                .mode()
+                & 0o777,
+            0o600
+        );
+        assert_eq!(
+            fs::metadata(directory.join("a"))
+                .unwrap()
+                .permissions()
+                .mode()
+                & 0o777,
+            0o644
+        );
     }
 
     #[test]
@@ -115,7 +150,10 @@ mod tests {
         fs::write(home.path().join("a"), "plain").unwrap();
         write(home.path(), 1, &[file("a", b"one", Readers::All)]).unwrap();
         assert_eq!(fs::read(home.path().join("a")).unwrap(), b"one");
-        assert_eq!(fs::read_link(home.path().join("a")).unwrap(), Path::new("..data/a"));
+        assert_eq!(
+            fs::read_link(home.path().join("a")).unwrap(),
+            Path::new("..data/a")
+        );
     }
 
     #[test]

@@ -1,5 +1,11 @@
 //! What the webhook port promises, over real sockets and real TLS, without a cluster.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking"
+)]
+
 mod loopback;
 
 use bytes::Bytes;
@@ -146,7 +152,7 @@ async fn a_body_over_the_limit_is_413_whether_its_length_is_announced_or_not() {
         )
         .await
         .unwrap();
-    let chunk = [b"8000\r\n", [b' '; 0x8000].as_slice(), b"\r\n"].concat();
+    let chunk = [b"8000\r\n", vec![b' '; 0x8000].as_slice(), b"\r\n"].concat();
     for _ in 0..4 {
         stream.write_all(&chunk).await.unwrap();
     }
@@ -274,7 +280,7 @@ async fn a_panic_is_a_refusal_with_the_uid_and_the_connection_goes_on() {
 #[tokio::test]
 async fn a_decision_that_waits_past_the_api_servers_timeout_is_a_refusal_before_it() {
     let server = Server::start(Choice {
-        lookup: Duration::from_secs(60),
+        lookup: Duration::from_mins(1),
         ..Choice::default()
     })
     .await;

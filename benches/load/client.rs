@@ -121,7 +121,7 @@ struct Connection {
 struct Http2 {
     stream: u32,
     /// Bytes that may be sent on the connection.
-    window: i64,
+    window: usize,
     headers: Vec<u8>,
     body: Vec<u8>,
 }
@@ -251,7 +251,7 @@ impl Connection {
         let mut sent = 0;
         while sent < self.http2.body.len() {
             let length = (self.http2.body.len() - sent).min(FRAME);
-            while self.http2.window < length as i64 {
+            while self.http2.window < length {
                 self.stream.write_all(&out).await?;
                 out.clear();
                 self.stream.flush().await?;
@@ -271,7 +271,7 @@ impl Connection {
                 id,
                 &self.http2.body[sent..sent + length],
             );
-            self.http2.window -= length as i64;
+            self.http2.window -= length;
             sent += length;
         }
         self.stream.write_all(&out).await?;
@@ -301,7 +301,7 @@ impl Connection {
                 SETTINGS if flags & ACK == 0 => frame(out, SETTINGS, ACK, 0, &[]),
                 PING if flags & ACK == 0 => frame(out, PING, ACK, 0, payload),
                 WINDOW_UPDATE if stream == 0 => {
-                    self.http2.window += i64::from(u32::from_be_bytes([
+                    self.http2.window += window(u32::from_be_bytes([
                         payload[0], payload[1], payload[2], payload[3],
                     ]));
                 }
@@ -343,4 +343,9 @@ fn header_block(path: &str, length: usize) -> Vec<u8> {
     literal(&[0x0f, 0x10], "application/json");
     literal(&[0x0f, 0x0d], &length.to_string());
     block
+}
+
+/// Windows are below 2^31.
+fn window(bytes: u32) -> usize {
+    usize::try_from(bytes).unwrap_or(0)
 }

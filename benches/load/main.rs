@@ -31,7 +31,7 @@ use std::time::{Duration, SystemTime};
 use table::Row;
 
 const CONNECTIONS: usize = 16;
-const ROUND: Duration = Duration::from_millis(1000);
+const ROUND: Duration = Duration::from_secs(1);
 const ROUNDS: usize = 6;
 
 /// Names the role of a process that the benchmark starts.
@@ -214,7 +214,7 @@ fn compare(
             ))?;
             let ticks = server.ticks()? - before;
             if round > 0 {
-                row.add(first, done, ticks);
+                row.add(first, &done, ticks);
             }
         }
     }
@@ -228,7 +228,7 @@ fn certificate(home: &Path) -> Result<Authority, Failure> {
         dns_names: vec!["localhost".into()],
         addresses: Vec::new(),
     };
-    let pair = authority.issue(&subject, now, Duration::from_secs(86_400))?;
+    let pair = authority.issue(&subject, now, Duration::from_hours(24))?;
     let files = [
         File {
             name: "tls.crt",

@@ -114,7 +114,7 @@ fn managed(index: usize) -> Value {
     })
 }
 
-fn review(kind: &str, resource: &str, operation: &str, object: &Value, old: Value) -> Value {
+fn review(kind: &str, resource: &str, operation: &str, object: &Value, old: &Value) -> Value {
     json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
         "request": {
@@ -162,7 +162,7 @@ fn scaler(operation: &str, size: usize) -> Value {
             "modeldeploymentscalers",
             operation,
             object,
-            old,
+            &old,
         )
     })
 }

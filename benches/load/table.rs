@@ -23,7 +23,7 @@ struct Side {
 }
 
 impl Row {
-    pub fn add(&mut self, mds: bool, round: Round, ticks: u64) {
+    pub fn add(&mut self, mds: bool, round: &Round, ticks: u64) {
         let side = if mds { &mut self.mds } else { &mut self.bare };
         let count = round.latencies.len();
         side.requests += count as u64;
@@ -75,6 +75,6 @@ fn median(values: &[f64]) -> f64 {
     match values.len() {
         0 => f64::NAN,
         n if n % 2 == 1 => values[n / 2],
-        n => (values[n / 2 - 1] + values[n / 2]) / 2.0,
+        n => f64::midpoint(values[n / 2 - 1], values[n / 2]),
     }
 }

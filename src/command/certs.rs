@@ -85,7 +85,7 @@ impl Args {
         let now = SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)
             .context("the clock is before 1970")?;
-        let life = Duration::from_secs(u64::from(self.valid_days) * 86_400);
+        let life = Duration::from_hours(24) * self.valid_days;
         let (authority, origin) = authority(&self.dir, now, life)?;
         let mut subject = Subject {
             dns_names: self.dns_names,

@@ -15,8 +15,8 @@ type Outcome = anyhow::Result<ExitCode>;
 
 /// Scales LLM inference deployments on Kubernetes, safely.
 ///
-/// mds is an admission webhook server with a companion reconciler. It defaults and checks ModelDeploymentScalers, and
-/// guards the replica counts of the ModelDeployments that a scaler owns.
+/// mds is an admission webhook server with a companion reconciler. It defaults and checks `ModelDeploymentScalers`, and
+/// guards the replica counts of the `ModelDeployments` that a scaler owns.
 ///
 /// Exit codes: 0 done, 1 failed, 2 wrong usage; a command may have more.
 #[derive(Debug, Parser)]

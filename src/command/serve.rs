@@ -126,7 +126,7 @@ pub(super) struct Args {
     #[arg(long, env = "MDS_DRAIN_TIMEOUT", value_name = "DURATION", default_value = "15s", value_parser = duration)]
     drain_timeout: Duration,
 
-    /// What is logged, as JSON lines on standard error: error, warn, info, debug, or a filter such as mds::serve=debug
+    /// What is logged, as JSON lines on standard error: error, warn, info, debug, or a filter such as `mds::serve=debug`
     #[arg(long, env = "MDS_LOG", value_name = "FILTER", default_value = DEFAULT_LOG)]
     log: String,
 
@@ -158,6 +158,10 @@ impl Args {
             .with_env_filter(filter)
             .with_writer(std::io::stderr)
             .init();
+        // The place and the message, as one line like every other; the request's uid follows with the refusal.
+        std::panic::set_hook(Box::new(
+            |panic| tracing::error!(%panic, "a panic, which is a bug"),
+        ));
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()?;

@@ -49,7 +49,7 @@ impl Default for Patience {
             handshake: Duration::from_secs(10),
             first_request: Duration::from_secs(10),
             idle: Duration::from_secs(100),
-            age: Duration::from_secs(900),
+            age: Duration::from_mins(15),
             farewell: Duration::from_secs(15),
         }
     }
@@ -235,7 +235,7 @@ async fn live<C: Closes>(
     leave: &CancellationToken,
 ) {
     let patience = Patience {
-        age: patience.age - spread(patience.age / 10),
+        age: patience.age.saturating_sub(spread(patience.age / 10)),
         ..*patience
     };
     let mut connection = pin!(connection);

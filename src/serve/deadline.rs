@@ -83,7 +83,7 @@ pub fn go_duration(text: &str) -> Option<Duration> {
         let scale = 10_u128.pow(u32::try_from(fraction.len()).ok()?);
         nanos += number(fraction)? * unit / scale;
         if nanos > DAY {
-            return Some(Duration::from_secs(86_400));
+            return Some(Duration::from_hours(24));
         }
         rest = after;
     }
@@ -162,7 +162,7 @@ mod tests {
         #[test]
         fn any_text_is_read_or_refused(text in "[0-9.smhnuµ-]{0,40}") {
             if let Some(duration) = go_duration(&text) {
-                prop_assert!(duration <= Duration::from_secs(86_400));
+                prop_assert!(duration <= Duration::from_hours(24));
             }
         }
 

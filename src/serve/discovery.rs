@@ -225,95 +225,88 @@ fn choose(kind: &Kind, before: &Served, listings: &[(&'static str, Listing)]) ->
 mod tests {
     use super::*;
 
-    fn listed() -> Listing {
-        Listing::Resources(vec![
-            "modeldeployments".to_owned(),
-            "modeldeploymentscalers".to_owned(),
-        ])
+    /// What one version lists: the kinds, others only, nothing, or an error.
+    #[derive(Clone, Copy)]
+    enum V {
+        Kinds,
+        Others,
+        Absent,
+        Fails,
     }
 
-    fn failed() -> Listing {
-        Listing::Failed("503".to_owned())
+    impl V {
+        fn listing(self) -> Listing {
+            let names = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+            match self {
+                V::Kinds => Listing::Resources(names(&[TARGET.plural, SCALER.plural])),
+                V::Others => Listing::Resources(names(&["modelroutes"])),
+                V::Absent => Listing::Absent,
+                V::Fails => Listing::Failed("503".to_owned()),
+            }
+        }
     }
 
-    fn found(kind: &Kind, before: &Served, v1: Listing, v1alpha1: Listing) -> Served {
-        let listings: Vec<_> = kind
-            .versions
-            .into_iter()
-            .map(|version| {
-                (
-                    version,
-                    if version == "v1" {
-                        v1.clone()
-                    } else {
-                        v1alpha1.clone()
-                    },
-                )
-            })
-            .collect();
-        choose(kind, before, &listings)
+    /// Each row: what was used before, what `v1` and `v1alpha1` list, and what is used then.
+    fn check(kind: &Kind, rows: &[(Served, V, V, Served)]) {
+        for (index, (before, v1, v1alpha1, after)) in rows.iter().enumerate() {
+            let listings = kind.versions.map(|version| {
+                let listed = if version == "v1" { v1 } else { v1alpha1 };
+                (version, listed.listing())
+            });
+            assert_eq!(choose(kind, before, &listings), *after, "row {index}");
+        }
+    }
+
+    const V1: Served = Served::In("v1");
+    const ALPHA: Served = Served::In("v1alpha1");
+
+    fn unknown() -> Served {
+        Served::Unknown("503".to_owned())
     }
 
     #[test]
     fn the_target_is_v1alpha1_wherever_that_lists_it() {
-        let none = Served::No;
-        assert_eq!(
-            found(&TARGET, &none, listed(), listed()),
-            Served::In("v1alpha1")
-        );
-        assert_eq!(
-            found(&TARGET, &none, failed(), listed()),
-            Served::In("v1alpha1")
-        );
-        assert_eq!(
-            found(&TARGET, &none, listed(), Listing::Absent),
-            Served::In("v1")
-        );
-        assert_eq!(
-            found(&TARGET, &none, listed(), Listing::Resources(vec![])),
-            Served::In("v1")
-        );
+        let rows = [
+            (Served::No, V::Kinds, V::Kinds, ALPHA),
+            (Served::No, V::Fails, V::Kinds, ALPHA),
+            (V1, V::Kinds, V::Kinds, ALPHA),
+            (Served::No, V::Kinds, V::Absent, V1),
+            (Served::No, V::Kinds, V::Others, V1),
+        ];
+        check(&TARGET, &rows);
     }
 
     #[test]
     fn the_scaler_is_v1_where_that_lists_it_and_a_broken_v1_does_not_hide_v1alpha1() {
-        let none = Served::No;
-        assert_eq!(found(&SCALER, &none, listed(), listed()), Served::In("v1"));
-        assert_eq!(
-            found(&SCALER, &none, Listing::Resources(vec![]), listed()),
-            Served::In("v1alpha1")
-        );
-        assert_eq!(
-            found(&SCALER, &none, failed(), listed()),
-            Served::In("v1alpha1")
-        );
+        let rows = [
+            (Served::No, V::Kinds, V::Kinds, V1),
+            (Served::No, V::Others, V::Kinds, ALPHA),
+            (Served::No, V::Fails, V::Kinds, ALPHA),
+        ];
+        check(&SCALER, &rows);
     }
 
     #[test]
     fn not_served_is_said_only_when_nothing_failed() {
-        let none = Served::No;
-        assert_eq!(
-            found(&TARGET, &none, Listing::Absent, Listing::Absent),
-            Served::No
-        );
-        assert_eq!(
-            found(&TARGET, &none, Listing::Absent, failed()),
-            Served::Unknown("503".to_owned())
-        );
+        let rows = [
+            (Served::No, V::Absent, V::Absent, Served::No),
+            (Served::No, V::Others, V::Others, Served::No),
+            (Served::No, V::Absent, V::Fails, unknown()),
+            (Served::No, V::Fails, V::Others, unknown()),
+        ];
+        check(&TARGET, &rows);
+        check(&SCALER, &rows);
     }
 
     #[test]
     fn a_version_in_use_stays_while_its_listing_fails() {
-        let used = Served::In("v1alpha1");
-        assert_eq!(found(&TARGET, &used, listed(), failed()), used);
-        assert_eq!(found(&TARGET, &used, failed(), failed()), used);
-        assert_eq!(
-            found(&TARGET, &used, listed(), Listing::Absent),
-            Served::In("v1")
-        );
-        assert_eq!(
-            found(&TARGET, &used, Listing::Absent, Listing::Absent),
-            Served::No
-        );
+        let rows = [
+            (ALPHA, V::Kinds, V::Fails, ALPHA),
+            (ALPHA, V::Fails, V::Fails, ALPHA),
+            (ALPHA, V::Kinds, V::Absent, V1),
+            (ALPHA, V::Absent, V::Absent, Served::No),
+            (V1, V::Fails, V::Absent, V1),
+        ];
+        check(&TARGET, &rows);
     }
 }

@@ -170,7 +170,7 @@ impl Index {
                     put(&mut entries, &object, None);
                 }
                 Err(error) => {
-                    tracing::warn!(%error, kind = kind.name, "the watch for hints failed, it is tried again")
+                    tracing::warn!(%error, kind = kind.name, "the watch for hints failed, it is tried again");
                 }
             }
         }

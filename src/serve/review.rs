@@ -196,10 +196,8 @@ impl<D: Decide, L: Lookup> Reviews<D, L> {
         started: Instant,
         deadline: Deadline,
     ) -> Response<Full<Bytes>> {
-        // A panic leaves nothing half-changed: a decision only reads, and its own state is dropped.
-        let mut step = match catch_unwind(AssertUnwindSafe(|| self.decide.decide(webhook, body))) {
-            Ok(step) => step,
-            Err(_) => return self.panicked(webhook, body, started),
+        let Some(mut step) = caught(|| self.decide.decide(webhook, body)) else {
+            return self.panicked(webhook, body, started);
         };
         for _ in 0..ROUNDS {
             let asked = match step {
@@ -211,10 +209,10 @@ impl<D: Decide, L: Lookup> Reviews<D, L> {
             else {
                 return self.refused(webhook, body, started, &LATE);
             };
-            step = match catch_unwind(AssertUnwindSafe(|| asked.answer(&facts))) {
-                Ok(step) => step,
-                Err(_) => return self.panicked(webhook, body, started),
+            let Some(next) = caught(|| asked.answer(&facts)) else {
+                return self.panicked(webhook, body, started);
             };
+            step = next;
         }
         if let Step::Answer(answer) = step {
             return self.finished(webhook, answer, started);
@@ -312,7 +310,7 @@ impl<D: Decide, L: Lookup> Reviews<D, L> {
         started: Instant,
         refusal: &Refusal,
     ) -> Response<Full<Bytes>> {
-        let uid = catch_unwind(|| uid_of(body)).ok().flatten();
+        let uid = caught(|| uid_of(body)).flatten();
         self.note(
             webhook,
             uid.as_deref().unwrap_or_default(),
@@ -378,6 +376,11 @@ impl<D: Decide, L: Lookup> Reviews<D, L> {
             .request(webhook, Outcome::Refused, reason, took);
         tracing::warn!(uid, webhook = webhook.label(), reason, ?took, "not decided");
     }
+}
+
+/// Nothing where `work` panicked. That leaves nothing half-changed: a decision only reads, and its own state is dropped.
+fn caught<T>(work: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(work)).ok()
 }
 
 fn review(answer: Answer) -> Response<Full<Bytes>> {

@@ -1,6 +1,7 @@
 //! A server on a loopback address with a decision of the test's choice, and clients that speak real TLS to it.
 
 #![allow(dead_code, unreachable_pub, reason = "each test program uses its part")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode};
@@ -201,7 +202,7 @@ pub fn issue(authority: &Authority) -> Pair {
         addresses: vec![[127, 0, 0, 1].into()],
     };
     authority
-        .issue(&subject, now(), Duration::from_secs(3600))
+        .issue(&subject, now(), Duration::from_hours(1))
         .unwrap()
 }
 

@@ -220,7 +220,7 @@ mod tests {
     use super::*;
     use crate::serve::tls::authority::{AUTHORITY_LIFE, Authority};
 
-    const NOW: Duration = Duration::from_secs(1_800_000_000);
+    const NOW: Duration = Duration::from_hours(500_000);
 
     fn ders(bundle: &[u8]) -> Vec<CertificateDer<'static>> {
         CertificateDer::pem_slice_iter(bundle)

@@ -16,10 +16,10 @@ use thiserror::Error;
 const SUBJECT: &str = "mds local authority";
 
 /// How long an authority lasts: ten years.
-pub const AUTHORITY_LIFE: Duration = Duration::from_secs(3652 * 86_400);
+pub const AUTHORITY_LIFE: Duration = Duration::from_hours(3652 * 24);
 
 /// Clocks differ: a new certificate is valid a little before it was made.
-const CLOCK_SKEW: Duration = Duration::from_secs(300);
+const CLOCK_SKEW: Duration = Duration::from_mins(5);
 
 /// What a serving certificate is for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,6 +15,8 @@ use mds::serve::connection::Patience;
 use mds::serve::listener::Drained;
 use mds::serve::review::Limits;
 use rustls::version::{TLS12, TLS13};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -28,6 +30,7 @@ fn impatient() -> Choice {
         handshake: short,
         first_request: short,
         idle: short,
+        farewell: short,
         ..Patience::default()
     };
     Choice {
@@ -308,7 +311,7 @@ async fn a_decision_that_waits_past_the_api_servers_timeout_is_a_refusal_before_
 }
 
 #[tokio::test]
-async fn load_above_the_limit_is_shed_with_the_uid_and_far_above_it_unread() {
+async fn load_above_the_limit_is_shed_with_the_uid() {
     let limits = Limits {
         in_flight: 1,
         ..Limits::default()
@@ -340,18 +343,6 @@ async fn load_above_the_limit_is_shed_with_the_uid_and_far_above_it_unread() {
             Some(1)
         )
     );
-
-    // A second one that is still being received, so that the third is above twice the limit.
-    let mut half = server.tls(&["http/1.1"]).await;
-    half.write_all(b"POST /validate-scaler HTTP/1.1\r\nhost: a\r\ncontent-length: 100\r\n\r\n{")
-        .await
-        .unwrap();
-    while !server.metric("mds_admission_in_flight 2") {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    let unread = ask("next").await.unwrap();
-    assert_eq!(unread.status, StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(unread.headers["retry-after"], "1");
     assert_eq!(first.await.unwrap().json()["response"]["allowed"], true);
 }
 
@@ -440,6 +431,11 @@ async fn an_idle_connection_is_closed_after_its_time_and_not_before() {
         assert!(answer[..count].starts_with(b"HTTP/1.1 200 OK\r\n"));
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
+    // Half of the next request is no life.
+    stream
+        .write_all(b"POST /validate-scaler HTTP/1.1\r\nhost:")
+        .await
+        .unwrap();
     closed(stream).await;
 
     // A preface and settings, then silence: pings stay unanswered.
@@ -578,4 +574,173 @@ async fn a_drain_that_takes_too_long_says_so() {
         server.open.drain(Duration::from_millis(50)).await,
         Drained::CutOff
     );
+}
+
+// === The program ===
+
+/// `mds serve` with a certificate, a known identity, and a cluster that does not answer.
+struct Program {
+    child: Child,
+    health: std::net::SocketAddr,
+    _home: tempfile::TempDir,
+}
+
+impl Program {
+    fn start(flags: &[&str]) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let authority = mds::serve::tls::authority::Authority::generate(loopback::now()).unwrap();
+        loopback::write_pair(home.path(), &loopback::issue(&authority));
+        let kubeconfig = home.path().join("kubeconfig");
+        std::fs::write(
+            &kubeconfig,
+            "{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}], \
+             clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}], users: [{name: u, user: {}}]}",
+        )
+        .unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_mds"))
+            .args([
+                "serve",
+                "--listen=127.0.0.1:0",
+                "--health-listen=127.0.0.1:0",
+                "--identity=me",
+            ])
+            .arg("--kubeconfig")
+            .arg(&kubeconfig)
+            .arg("--tls-dir")
+            .arg(home.path())
+            .args(flags)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        // Reads on to the end, so that the program never waits for a reader.
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                let json: serde_json::Value =
+                    serde_json::from_str(&line).expect("a log line is JSON");
+                if json["message"] == "serving" {
+                    let _ = sender.send(json["health"].as_str().unwrap().parse().unwrap());
+                }
+            }
+        });
+        let health = receiver.recv_timeout(SOON).expect("it does not serve");
+        Self {
+            child,
+            health,
+            _home: home,
+        }
+    }
+
+    fn signal(&self, name: &str) {
+        let done = Command::new("kill")
+            .arg(name)
+            .arg(self.child.id().to_string())
+            .status()
+            .unwrap();
+        assert!(done.success());
+    }
+
+    fn wait(&mut self) -> ExitStatus {
+        self.child.wait().unwrap()
+    }
+
+    async fn get(&self, path: &str) -> (String, String) {
+        let mut stream = TcpStream::connect(self.health).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        timeout(SOON, stream.read_to_string(&mut answer))
+            .await
+            .unwrap()
+            .unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.lines().next().unwrap().to_owned(), body.to_owned())
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // It has ended already, unless the test failed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[tokio::test]
+async fn health_says_what_is_missing_and_a_signal_fails_it_before_the_drain() {
+    let mut program = Program::start(&["--drain-delay=400ms"]);
+    assert_eq!(
+        program.get("/livez").await,
+        ("HTTP/1.1 200 OK".to_owned(), "ok\n".to_owned())
+    );
+    let (status, report) = program.get("/readyz").await;
+    assert_eq!(status, "HTTP/1.1 503 Service Unavailable");
+    assert!(
+        report.starts_with("certificate: ok\nidentity: ok\nlists: discovery of "),
+        "{report}"
+    );
+    assert!(report.ends_with("\nrunning: ok\n"), "{report}");
+    let (_, metrics) = program.get("/metrics").await;
+    assert!(
+        metrics.contains("\nmds_build_info{version=\"0.1.0\"} 1\n"),
+        "{metrics}"
+    );
+    assert!(metrics.ends_with("# EOF\n"));
+
+    program.signal("-TERM");
+    let asked = Instant::now();
+    let report = loop {
+        let (_, report) = program.get("/readyz").await;
+        if !report.ends_with("running: ok\n") {
+            break report;
+        }
+        assert!(asked.elapsed() < SOON);
+    };
+    assert!(report.ends_with("running: shutting down\n"), "{report}");
+    assert_eq!(program.get("/livez").await.0, "HTTP/1.1 200 OK");
+    assert_eq!(program.wait().code(), Some(0));
+    assert!(asked.elapsed() >= Duration::from_millis(400));
+}
+
+#[tokio::test]
+async fn a_second_signal_ends_the_drain_and_the_exit_code_says_so() {
+    let mut program = Program::start(&["--drain-delay=1h"]);
+    program.signal("-INT");
+    while !program
+        .get("/readyz")
+        .await
+        .1
+        .ends_with("running: shutting down\n")
+    {}
+    program.signal("-TERM");
+    assert_eq!(program.wait().code(), Some(3));
+}
+
+#[test]
+fn what_cannot_start_says_why_in_one_sentence() {
+    let run = |args: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_mds"))
+            .args(args)
+            .env_clear()
+            .output()
+            .unwrap();
+        (
+            output.status.code(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    let (code, error) = run(&[
+        "serve",
+        "--listen=127.0.0.1:0",
+        "--health-listen=127.0.0.1:0",
+    ]);
+    assert_eq!(code, Some(1));
+    assert!(
+        error.starts_with("mds: not in a cluster, so set --kubeconfig: "),
+        "{error}"
+    );
+    let (code, error) = run(&["serve", "--tls-poll=0"]);
+    assert_eq!(code, Some(2));
+    assert!(error.contains("write at least 10ms"), "{error}");
 }

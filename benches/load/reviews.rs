@@ -195,6 +195,12 @@ fn deployment(size: usize) -> Value {
     padded(size, object, |object| {
         let mut old = object.clone();
         old["spec"]["roles"][0]["image"] = json!("registry.example.com/vllm:0.11.0");
-        review("ModelDeployment", "modeldeployments", "UPDATE", object, old)
+        review(
+            "ModelDeployment",
+            "modeldeployments",
+            "UPDATE",
+            object,
+            &old,
+        )
     })
 }

@@ -15,10 +15,11 @@ type Outcome = anyhow::Result<ExitCode>;
 
 /// Scales LLM inference deployments on Kubernetes, safely.
 ///
-/// mds is an admission webhook server with a companion reconciler. It defaults and checks `ModelDeploymentScalers`, and
-/// guards the replica counts of the `ModelDeployments` that a scaler owns.
+/// mds is an admission webhook server with a companion reconciler. It defaults and checks ModelDeploymentScalers, and
+/// guards the replica counts of the ModelDeployments that a scaler owns.
 ///
 /// Exit codes: 0 done, 1 failed, 2 wrong usage; a command may have more.
+#[expect(clippy::doc_markdown, reason = "a help text has no markup")]
 #[derive(Debug, Parser)]
 #[command(name = "mds", version, max_term_width = 100, propagate_version = true)]
 pub struct Cli {

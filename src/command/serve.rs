@@ -126,7 +126,7 @@ pub(super) struct Args {
     #[arg(long, env = "MDS_DRAIN_TIMEOUT", value_name = "DURATION", default_value = "15s", value_parser = duration)]
     drain_timeout: Duration,
 
-    /// What is logged, as JSON lines on standard error: error, warn, info, debug, or a filter such as `mds::serve=debug`
+    /// What is logged, as JSON lines on standard error: error, warn, info, debug, or a filter such as mds::serve=debug
     #[arg(long, env = "MDS_LOG", value_name = "FILTER", default_value = DEFAULT_LOG)]
     log: String,
 

@@ -1,8 +1,8 @@
 //! One connection's life: who stays, who is asked to leave, who is cut off.
 //!
-//! hyper closes a connection whose request headers stall, and one whose HTTP/2 peer answers no ping. What it does not see
-//! is a peer that finishes the handshake and then sends nothing, or half a preface: that is watched here, by counting
-//! bytes. Idle and old connections are closed the polite way (`Connection: close`, GOAWAY), so that no request is lost.
+//! hyper closes a connection whose HTTP/2 peer answers no ping. What it does not see is a peer that finishes the handshake
+//! and then sends nothing, or half a preface, or half a request: that is watched here, with one timer for a connection.
+//! Idle and old connections are closed the polite way (`Connection: close`, GOAWAY), so that no request is lost.
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -208,11 +208,9 @@ pub async fn serve<IO, A>(
     });
     match protocol {
         Protocol::Http1 => {
-            let connection = http1::Builder::new()
-                .timer(TokioTimer::new())
-                // Runs while a kept connection waits for its next request, too: so it is the idle time.
-                .header_read_timeout(patience.idle)
-                .serve_connection(io, service);
+            // Without a timer, which turns hyper's own limit on slow headers off: it would be one timer for each request,
+            // and the checks of this file find a peer that is silent or slow just as well.
+            let connection = http1::Builder::new().serve_connection(io, service);
             live(connection, protocol, &activity, &patience, &leave).await;
         }
         Protocol::Http2 => {
@@ -220,7 +218,7 @@ pub async fn serve<IO, A>(
                 .timer(TokioTimer::new())
                 .keep_alive_interval(Duration::from_secs(30).min(patience.idle))
                 .keep_alive_timeout(Duration::from_secs(10).min(patience.idle))
-                .max_concurrent_streams(256)
+                .max_concurrent_streams(128)
                 .serve_connection(io, service);
             live(connection, protocol, &activity, &patience, &leave).await;
         }

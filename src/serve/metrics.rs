@@ -134,7 +134,7 @@ impl Metrics {
         );
         registry.register(
             "mds_admission_in_flight",
-            "Reviews that are being received or decided",
+            "Reviews that are being decided",
             inner.in_flight.clone(),
         );
         registry.register(
@@ -192,7 +192,7 @@ impl Metrics {
         }
     }
 
-    /// Reviews that are being received or decided.
+    /// Reviews that are being decided.
     pub fn in_flight(&self) -> &Gauge {
         &self.0.in_flight
     }

@@ -33,7 +33,7 @@ pub struct Limits {
     pub body: usize,
     /// Bytes of all bodies that are being received or decided.
     pub bodies: usize,
-    /// Reviews at once; the next are refused with a review, those above twice the number unread.
+    /// Reviews that are decided at once: those that wait for a live read, nearly always.
     pub in_flight: usize,
 }
 
@@ -174,15 +174,13 @@ impl<D: Decide, L: Lookup> Reviews<D, L> {
         let deadline = Deadline::of(started, request.uri().query());
         let version = request.version();
 
-        let place = Place::take(self.metrics.in_flight());
-        if place.number > self.limits.in_flight.saturating_mul(2) {
-            return self.unread(webhook, version, started, &OVERLOADED);
-        }
         let mut room = Room::none(&self.held);
         let body = match self.receive(request.into_body(), &mut room, deadline).await {
             Ok(body) => body,
             Err(unread) => return self.not_received(webhook, version, started, unread),
         };
+        // Taken only now: a body that stalls keeps nobody out, and who is kept out gets a review.
+        let place = Place::take(self.metrics.in_flight());
         if place.number > self.limits.in_flight {
             return self.refused(webhook, &body, started, &OVERLOADED);
         }

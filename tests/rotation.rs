@@ -8,7 +8,7 @@ use loopback::{
     Choice, Got, Server, connect, http1, http2, issue, now, post, review, roots, write_files,
     write_pair,
 };
-use mds::serve::tls::authority::Authority;
+use mds::serve::tls::authority::{Authority, Subject};
 use mds::serve::tls::{CertificatePem, KeyPem, Reload};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -110,7 +110,17 @@ async fn a_broken_pair_is_kept_out_and_the_old_one_stays() {
     let garbage =
         CertificatePem(b"-----BEGIN CERTIFICATE-----\nnope\n-----END CERTIFICATE-----\n".to_vec());
     let cut = CertificatePem(other.certificate().0[..200].to_vec());
+    let subject = Subject {
+        dns_names: vec!["localhost".into()],
+        addresses: Vec::new(),
+    };
+    let yesterday = now() - Duration::from_hours(24);
+    let expired = server
+        .authority
+        .issue(&subject, yesterday, Duration::from_hours(1))
+        .unwrap();
     let broken = [
+        (expired.certificate(), expired.key().clone()),
         (&empty, other.key().clone()),
         (&garbage, other.key().clone()),
         (&cut, other.key().clone()),

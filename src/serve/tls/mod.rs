@@ -86,13 +86,12 @@ impl Certificate {
     }
 
     fn judge(&self, pair: &Pair) -> Reload {
-        match pair.certified() {
-            Ok(certified) => {
-                let expiry = certified
-                    .end_entity_cert()
-                    .ok()
-                    .and_then(|leaf| not_after(leaf));
-                self.metrics.certificate_expiry().set(expiry.unwrap_or(0));
+        match pair
+            .certified()
+            .and_then(|certified| current(certified, now()))
+        {
+            Ok((certified, expiry)) => {
+                self.metrics.certificate_expiry().set(expiry);
                 self.current.store(Some(Arc::new(certified)));
                 tracing::info!(expires = expiry, "a new certificate is in use");
                 Reload::Swapped
@@ -135,6 +134,21 @@ impl Certificate {
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(Arc::new(config))
     }
+}
+
+/// A pair that has not expired, with the moment when it does, in seconds since 1970. Every client would refuse an expired
+/// one, so the one before is never worse.
+fn current(certified: CertifiedKey, now: i64) -> Result<(CertifiedKey, i64), PairError> {
+    let leaf = certified.end_entity_cert().map_err(PairError::Mismatch)?;
+    match not_after(leaf).ok_or(PairError::NoDate)? {
+        expiry if expiry <= now => Err(PairError::Expired),
+        expiry => Ok((certified, expiry)),
+    }
+}
+
+/// Seconds since 1970.
+fn now() -> i64 {
+    jiff::Timestamp::now().as_second()
 }
 
 impl ResolvesServerCert for Certificate {

@@ -59,6 +59,12 @@ pub enum PairError {
     /// The key file is broken.
     #[error("tls.key is no PEM private key: {0}")]
     Key(rustls::pki_types::pem::Error),
+    /// The certificate says not when it expires.
+    #[error("tls.crt has no date of expiry that can be read")]
+    NoDate,
+    /// It expired.
+    #[error("tls.crt has expired")]
+    Expired,
     /// The key is of a kind that is not supported, or is not the certificate's.
     #[error("tls.key and tls.crt do not fit: {0}")]
     Mismatch(rustls::Error),

@@ -30,3 +30,15 @@ impl Nanos {
         self.0
     }
 }
+
+impl schemars::JsonSchema for Quantity {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Quantity".into()
+    }
+    fn inline_schema() -> bool {
+        true
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"x-kubernetes-int-or-string": true})
+    }
+}

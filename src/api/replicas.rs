@@ -1,7 +1,8 @@
 //! A replica count.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 /// A count of serving replicas of one role: 1 to 1024. A scaler cannot scale to zero.
@@ -57,6 +58,18 @@ impl From<Replicas> for i32 {
 impl From<Replicas> for i64 {
     fn from(count: Replicas) -> Self {
         Self::from(count.0)
+    }
+}
+
+impl JsonSchema for Replicas {
+    fn schema_name() -> Cow<'static, str> {
+        "Replicas".into()
+    }
+    fn inline_schema() -> bool {
+        true
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "integer", "format": "int32", "minimum": 1, "maximum": 1024})
     }
 }
 

@@ -133,3 +133,6 @@ pub fn p95<'a>(histograms: impl Iterator<Item = &'a Histogram> + Clone) -> Optio
     };
     Milliseconds::new(seconds * 1000.0)
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,35 +8,13 @@ use super::latency::{Histogram, p95};
 use super::observation::{Coverage, Gap, Latency, Observation, Reading, SignalState};
 use super::refusal::Refusal;
 use super::window::{NewBaseline, Window};
+use crate::api::RoleKind;
 
 /// Pods of a role that are read at most. Above, coverage is incomplete.
 pub const MAX_PODS: usize = 64;
 
 /// A reading is current for at least this long, whatever the interval.
 const CURRENT: Duration = Duration::from_secs(30);
-
-/// What a role serves: it decides which readings it cannot do without.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum RoleKind {
-    /// Prompts and generation.
-    Server,
-    /// Prompts, for a Decode role that generates.
-    Prefill,
-    /// Generation.
-    Decode,
-    /// Neither: encoders of images and the like.
-    Encode,
-}
-
-impl RoleKind {
-    const fn needs_prompts(self) -> bool {
-        matches!(self, Self::Server | Self::Prefill)
-    }
-
-    const fn needs_generation(self) -> bool {
-        matches!(self, Self::Server | Self::Decode)
-    }
-}
 
 /// What a pass knows of a role from elsewhere than its engines.
 #[derive(Clone, Copy, Debug)]
@@ -141,7 +119,7 @@ impl Role {
                 (Some(refusal), _) => coverage.add(Gap::Scrape(*refusal)),
                 (None, None) => coverage.add(Gap::NotSampled),
                 (None, Some((at, _))) if now.saturating_sub(*at) > limit => {
-                    coverage.add(Gap::Stale)
+                    coverage.add(Gap::Stale);
                 }
                 (None, Some((_, sample))) => answered.push(Answer {
                     sample,
@@ -198,8 +176,8 @@ impl Answer<'_> {
         let (running, waiting) = (self.running(), self.waiting(kind));
         let whole = |gauge: Option<Gauge>| gauge.is_some_and(|gauge| gauge.whole);
         let rates = self.window.is_none_or(|window| {
-            (window.prompt.is_some() || !kind.needs_prompts())
-                && (window.generation.is_some() || !kind.needs_generation())
+            (window.prompt.is_some() || !needs_prompts(kind))
+                && (window.generation.is_some() || !needs_generation(kind))
         });
         if !(whole(running) && whole(waiting) && rates) {
             coverage.add(Gap::SeriesMissing);
@@ -237,14 +215,14 @@ fn summarise(
             .collect();
         Reading::from((!counts.is_empty()).then(|| whole(counts.iter().sum())))
     };
-    let running = requests(&Answer::running);
+    let running = requests(&|answer| answer.running());
     let waiting = requests(&|answer| answer.waiting(kind));
     let prompt_rate = total(windows().filter_map(|window| window.prompt.map(|demand| demand.rate)));
     let generation_rate = total(windows().filter_map(|window| window.generation));
 
     let needed = [
-        (kind.needs_prompts(), prompt_rate),
-        (kind.needs_generation(), generation_rate),
+        (needs_prompts(kind), prompt_rate),
+        (needs_generation(kind), generation_rate),
     ];
     let no_rate = needed.iter().any(|(needed, _)| *needed)
         && needed
@@ -305,6 +283,16 @@ fn summarise(
                 .then(|| cache.iter().map(|gauge| gauge.sum).sum::<f64>() / f64::from(groups)),
         ),
     }
+}
+
+/// Whether a role of this kind answers prompts, so that its demand is not known without their rate.
+const fn needs_prompts(kind: RoleKind) -> bool {
+    matches!(kind, RoleKind::Server | RoleKind::Prefill)
+}
+
+/// Whether a role of this kind generates.
+const fn needs_generation(kind: RoleKind) -> bool {
+    matches!(kind, RoleKind::Server | RoleKind::Decode)
 }
 
 fn total(rates: impl Iterator<Item = super::Rate>) -> Reading<super::Rate> {

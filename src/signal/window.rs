@@ -254,3 +254,6 @@ fn find<'a>(points: &'a [Point], point: &Point) -> Option<&'a Point> {
     let place = points.binary_search_by(|other| other.key_cmp(point)).ok()?;
     points.get(place)
 }
+
+#[cfg(test)]
+mod tests;

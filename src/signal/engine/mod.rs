@@ -9,6 +9,7 @@ mod sample;
 use std::fmt;
 use std::str::FromStr;
 
+pub use identity::{Mode, Stream};
 pub use sample::{Collector, Gauge, Point, Sample};
 
 /// An inference engine.

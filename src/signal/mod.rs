@@ -10,6 +10,7 @@ pub mod latency;
 pub mod observation;
 pub mod refusal;
 pub mod role;
+pub mod scrape;
 pub mod window;
 
 pub use observation::{

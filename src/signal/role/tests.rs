@@ -107,8 +107,8 @@ fn before_its_first_window_a_role_is_missing_and_not_idle() {
 /// Idle that reads as NaN (dynamo#6985) keeps a planner from ever shrinking.
 #[test]
 fn an_engine_without_work_is_idle_and_a_measured_zero() {
-    let idle = Ok(vllm(0, 0, 5, 5));
-    let seen = role(&[&[idle.clone()], &[idle]]).observe(&server(&["a"]), at(2));
+    let idle = || Ok(vllm(0, 0, 5, 5));
+    let seen = role(&[&[idle()], &[idle()]]).observe(&server(&["a"]), at(2));
     assert_eq!(
         (seen.signal, seen.ttft, seen.itl),
         (SignalState::Idle, Latency::Idle, Latency::Idle)
@@ -134,8 +134,8 @@ fn tokens_that_moved_between_two_idle_gauges_are_work() {
 /// A hung engine: nothing runs, the queue is high (sglang#24140).
 #[test]
 fn an_engine_that_hangs_with_a_queue_is_not_idle() {
-    let hung = Ok(vllm(0, 40, 5, 5));
-    let seen = role(&[&[hung.clone()], &[hung]]).observe(&server(&["a"]), at(2));
+    let hung = || Ok(vllm(0, 40, 5, 5));
+    let seen = role(&[&[hung()], &[hung()]]).observe(&server(&["a"]), at(2));
     assert_eq!(
         (seen.signal, seen.waiting, seen.ttft),
         (SignalState::Fresh, Reading::Value(40), Latency::Missing)
@@ -195,8 +195,8 @@ fn readings_that_stop_are_missing_and_then_stale_but_never_idle() {
 
 #[test]
 fn a_reading_is_current_for_two_intervals_and_at_least_thirty_seconds() {
-    let idle = Ok(vllm(0, 0, 5, 5));
-    let role = role(&[&[idle.clone()], &[idle]]);
+    let idle = || Ok(vllm(0, 0, 5, 5));
+    let role = role(&[&[idle()], &[idle()]]);
     for (interval, current) in [(5, 30), (15, 30), (60, 120)] {
         let roster = Roster {
             interval: Duration::from_secs(interval),

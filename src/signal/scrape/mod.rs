@@ -154,9 +154,9 @@ struct Flight<'a> {
 
 impl<'a> Flight<'a> {
     fn begin(all: &'a Mutex<HashSet<Endpoint>>, endpoint: &'a Endpoint) -> Option<Self> {
-        lock(all)
-            .insert(endpoint.clone())
-            .then_some(Self { all, endpoint })
+        let free = lock(all).insert(endpoint.clone());
+        // Lazily: one that is made and dropped would land the flight that is under way.
+        free.then(|| Self { all, endpoint })
     }
 }
 

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+pub use crate::api::status::SignalState;
+
 use super::refusal::Refusal;
 
 /// A rate in tokens per second: finite and not negative.
@@ -124,38 +126,6 @@ impl Latency {
     }
 }
 
-/// How far the readings of a role can be relied on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SignalState {
-    /// No reading, or no window yet: two valid samples of a Pod make one.
-    #[default]
-    Missing,
-    /// The last reading is older than two sampling intervals, and at least 30 seconds old.
-    Stale,
-    /// Observed without work: nothing runs, nothing waits, no tokens move.
-    Idle,
-    /// Current readings.
-    Fresh,
-}
-
-impl SignalState {
-    /// The word that status shows.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Missing => "Missing",
-            Self::Stale => "Stale",
-            Self::Idle => "Idle",
-            Self::Fresh => "Fresh",
-        }
-    }
-}
-
-impl fmt::Display for SignalState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
 /// Why a role was not wholly seen. Any of them allows growth and forbids shrinking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Gap {
@@ -213,8 +183,8 @@ impl Coverage {
     }
 }
 
-/// One role, one pass.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// One role, one pass. By default nothing is known of it.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Observation {
     /// Ready serving replicas (instances), from Pods and not from metrics.
     pub ready: u32,
@@ -237,6 +207,23 @@ pub struct Observation {
     pub signal: SignalState,
     /// Mean fraction of the KV cache in use, over scheduler groups and Pods; 0 to 1.
     pub cache_use: Reading<f64>,
+}
+
+impl Default for Observation {
+    fn default() -> Self {
+        Self {
+            ready: 0,
+            coverage: Coverage::default(),
+            running: Reading::Missing,
+            waiting: Reading::Missing,
+            prompt_rate: Reading::Missing,
+            generation_rate: Reading::Missing,
+            ttft: Latency::Missing,
+            itl: Latency::Missing,
+            signal: SignalState::Missing,
+            cache_use: Reading::Missing,
+        }
+    }
 }
 
 fn measure(value: f64) -> Option<f64> {

@@ -2,8 +2,6 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
-
 use super::scan::{Scan, ScanError, once};
 use crate::api::scaler::FINALIZER;
 
@@ -91,21 +89,6 @@ impl<'a> Meta<'a> {
     }
 }
 
-/// Whether two texts are the same JSON: the API server writes sorted keys, so that equal values have equal bytes almost
-/// always; only what differs in bytes is read.
-pub(crate) fn same_json(a: &str, b: &str) -> bool {
-    if a == b {
-        return true;
-    }
-    match (
-        serde_json::from_str::<Value>(a),
-        serde_json::from_str::<Value>(b),
-    ) {
-        (Ok(a), Ok(b)) => a == b,
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,13 +114,5 @@ mod tests {
             ScalerView::read(r#"{"spec":{},"spec":{}}"#),
             Err(ScanError::Duplicate("spec"))
         );
-    }
-
-    #[test]
-    fn specs_are_equal_as_json_whatever_order_and_white_space() {
-        assert!(same_json(r#"{"a":1,"b":[2]}"#, r#"{"b":[ 2 ],"a":1}"#));
-        assert!(!same_json(r#"{"a":1}"#, r#"{"a":"1"}"#));
-        assert!(!same_json("", "{}"));
-        assert!(same_json("", ""));
     }
 }

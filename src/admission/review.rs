@@ -316,7 +316,7 @@ mod tests {
             (request("\"operation\":\"UPDATE\",\"object\":{}"), "the AdmissionReview's request has no oldObject"),
             (
                 format!("{}}}", request("\"operation\":\"CREATE\",\"object\":{}")),
-                "the body is no AdmissionReview: something follows the review at byte 205",
+                "the body is no AdmissionReview: something follows the review at byte 200",
             ),
         ] {
             assert_eq!(error(&text), message, "{text}");

@@ -7,9 +7,9 @@ use serde_json::value::RawValue;
 
 use super::advice::{self, Surroundings};
 use super::answer::{Denial, Subject, allow, allow_patched, deny, invalid, malformed};
-use super::object::{ScalerView, same_json};
+use super::object::ScalerView;
 use super::review::{Operation, Review, ReviewError};
-use super::scan::{Scan, ScanError};
+use super::scan::{Scan, ScanError, same_json};
 use super::target::TargetView;
 use super::{Answer, Decision, Fact, Facts, Operator, Pending, Question, Then, defaults};
 use crate::api::{

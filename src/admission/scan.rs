@@ -100,27 +100,14 @@ impl<'a> Scan<'a> {
         &mut self,
         mut field: impl FnMut(&str, &mut Self) -> Result<(), ScanError>,
     ) -> Result<(), ScanError> {
-        self.expect(b'{')?;
-        self.deeper()?;
-        if self.peek()? == b'}' {
-            self.at += 1;
-            self.depth -= 1;
-            return Ok(());
-        }
-        loop {
-            let key = self.string()?;
-            self.expect(b':')?;
+        self.open(b'{')?;
+        let mut first = true;
+        while self.more(first, b'}')? {
+            first = false;
+            let key = self.key()?;
             field(&key, self)?;
-            match self.peek()? {
-                b',' => self.at += 1,
-                b'}' => {
-                    self.at += 1;
-                    self.depth -= 1;
-                    return Ok(());
-                }
-                _ => return Err(ScanError::Syntax(self.at)),
-            }
         }
+        Ok(())
     }
 
     /// Reads an array: `entry` is called for each entry, and must read or skip it.
@@ -128,25 +115,43 @@ impl<'a> Scan<'a> {
         &mut self,
         mut entry: impl FnMut(&mut Self) -> Result<(), ScanError>,
     ) -> Result<(), ScanError> {
-        self.expect(b'[')?;
-        self.deeper()?;
-        if self.peek()? == b']' {
-            self.at += 1;
-            self.depth -= 1;
-            return Ok(());
-        }
-        loop {
+        self.open(b'[')?;
+        let mut first = true;
+        while self.more(first, b']')? {
+            first = false;
             entry(self)?;
-            match self.peek()? {
-                b',' => self.at += 1,
-                b']' => {
-                    self.at += 1;
-                    self.depth -= 1;
-                    return Ok(());
-                }
-                _ => return Err(ScanError::Syntax(self.at)),
-            }
         }
+        Ok(())
+    }
+
+    /// Enters an object or an array.
+    fn open(&mut self, bracket: u8) -> Result<(), ScanError> {
+        self.expect(bracket)?;
+        self.deeper()
+    }
+
+    /// Whether another entry follows; leaves the object or array where none does.
+    fn more(&mut self, first: bool, close: u8) -> Result<bool, ScanError> {
+        match self.peek()? {
+            byte if byte == close => {
+                self.at += 1;
+                self.depth -= 1;
+                Ok(false)
+            }
+            b',' if !first => {
+                self.at += 1;
+                Ok(true)
+            }
+            _ if first => Ok(true),
+            _ => Err(ScanError::Syntax(self.at)),
+        }
+    }
+
+    /// Reads a key and its colon.
+    fn key(&mut self) -> Result<Cow<'a, str>, ScanError> {
+        let key = self.string()?;
+        self.expect(b':')?;
+        Ok(key)
     }
 
     fn deeper(&mut self) -> Result<(), ScanError> {
@@ -272,6 +277,85 @@ impl<'a> Scan<'a> {
             }
         }
     }
+}
+
+/// Whether two texts are the same JSON.
+///
+/// The API server writes keys in order, so that equal values have equal bytes almost always, and what differs differs
+/// early: both texts are walked side by side, and nothing is built unless keys come in another order.
+pub(crate) fn same_json(a: &str, b: &str) -> bool {
+    a == b || same(&mut Scan::new(a), &mut Scan::new(b)).unwrap_or(false)
+}
+
+fn same<'a>(a: &mut Scan<'a>, b: &mut Scan<'a>) -> Result<bool, ScanError> {
+    let kind = a.peek()?;
+    match (kind, b.peek()?) {
+        (b'{', b'{') => {
+            let (mut unread_a, mut unread_b) = (a.clone(), b.clone());
+            match same_in_order(a, b)? {
+                Some(same) => Ok(same),
+                None => same_in_any_order(&mut unread_a, &mut unread_b),
+            }
+        }
+        (b'[', b'[') => {
+            a.open(b'[')?;
+            b.open(b'[')?;
+            let mut first = true;
+            loop {
+                match (a.more(first, b']')?, b.more(first, b']')?) {
+                    (true, true) if same(a, b)? => first = false,
+                    (more_a, more_b) => return Ok(!more_a && !more_b),
+                }
+            }
+        }
+        (b'"', b'"') => Ok(a.string()? == b.string()?),
+        _ => {
+            let (a, b) = (a.raw()?, b.raw()?);
+            let number = |text: &str| serde_json::from_str::<serde_json::Number>(text).ok();
+            Ok(a == b || number(a).is_some_and(|a| Some(a) == number(b)))
+        }
+    }
+}
+
+/// Compares two objects field by field; `None` once their keys differ in a place.
+fn same_in_order<'a>(a: &mut Scan<'a>, b: &mut Scan<'a>) -> Result<Option<bool>, ScanError> {
+    a.open(b'{')?;
+    b.open(b'{')?;
+    let mut first = true;
+    loop {
+        match (a.more(first, b'}')?, b.more(first, b'}')?) {
+            (true, true) => {}
+            (false, false) => return Ok(Some(true)),
+            _ => return Ok(Some(false)),
+        }
+        first = false;
+        if a.key()? != b.key()? {
+            return Ok(None);
+        }
+        if !same(a, b)? {
+            return Ok(Some(false));
+        }
+    }
+}
+
+fn same_in_any_order<'a>(a: &mut Scan<'a>, b: &mut Scan<'a>) -> Result<bool, ScanError> {
+    let (a, b) = (sorted(a)?, sorted(b)?);
+    Ok(a.len() == b.len()
+        && a.iter().zip(&b).all(|((key_a, value_a), (key_b, value_b))| {
+            key_a == key_b && same_json(value_a, value_b)
+        }))
+}
+
+fn sorted<'a>(scan: &mut Scan<'a>) -> Result<Vec<(Cow<'a, str>, &'a str)>, ScanError> {
+    let mut fields = Vec::new();
+    scan.open(b'{')?;
+    let mut first = true;
+    while scan.more(first, b'}')? {
+        first = false;
+        fields.push((scan.key()?, scan.raw()?));
+    }
+    fields.sort();
+    Ok(fields)
 }
 
 /// Sets a field once; a second time is an error.

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test program uses its own part")]
 
+pub mod fence;
 pub mod post;
 
 use std::collections::BTreeMap;

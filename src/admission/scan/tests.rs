@@ -58,6 +58,34 @@ fn brackets_nest_to_128_as_in_serde_json() {
     assert_eq!(keys(&field(128)), Err(ScanError::TooDeep));
 }
 
+#[test]
+fn texts_are_the_same_json_whatever_order_escapes_and_white_space() {
+    for (a, b) in [
+        ("", ""),
+        (r#"{"a":1,"b":[2]}"#, r#"{"b":[ 2 ],"a":1}"#),
+        (r#"{"a":"x"}"#, r#"{"\u0061":"\u0078"}"#),
+        ("[]", "[ ]"),
+        ("{}", "{ }"),
+        ("[1,{}]", "[1, { } ]"),
+    ] {
+        assert!(same_json(a, b), "{a} {b}");
+    }
+    for (a, b) in [
+        ("", "{}"),
+        (r#"{"a":1}"#, r#"{"a":"1"}"#),
+        (r#"{"a":1}"#, r#"{"a":2}"#),
+        (r#"{"a":1}"#, "{}"),
+        (r#"{"a":1,"b":2}"#, r#"{"a":1}"#),
+        ("[1]", "[1,2]"),
+        ("[1,2]", "[2,1]"),
+        ("null", "{}"),
+        ("true", "false"),
+        (r#"{"a":1,"b":[2]}"#, r#"{"b":[3],"a":1}"#),
+    ] {
+        assert!(!same_json(a, b), "{a} {b}");
+    }
+}
+
 fn json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -83,6 +111,13 @@ proptest! {
         let whole = format!("{text}{tail}");
         let mut scan = Scan::new(&whole);
         prop_assert_eq!(scan.raw(), Ok(text.as_str()));
+    }
+
+    #[test]
+    fn sameness_is_that_of_values(a in json(), b in json(), pretty: bool) {
+        let text = |value: &Value| if pretty { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) }.unwrap();
+        prop_assert!(same_json(&text(&a), &serde_json::to_string(&a).unwrap()));
+        prop_assert_eq!(same_json(&text(&a), &serde_json::to_string(&b).unwrap()), a == b);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::{
     signal::{Latency, Observation},
 };
 
-use super::number::{above, to_f64};
+use super::number::above;
 
 /// Growth is asked for above this multiple of a target.
 const SCALE_UP: f64 = 1.2;
@@ -69,7 +69,7 @@ impl Guard {
             Latency::Missing => self.blind = true,
             Latency::Idle => {}
             Latency::P95(value) => {
-                let target = to_f64(target);
+                let target = target.to_f64();
                 let breach = if above(value.get(), SCALE_UP * target) {
                     Breach::ScaleUp
                 } else if above(value.get(), target) {

@@ -15,7 +15,7 @@ mod window;
 
 pub use guard::{Breach, Guard};
 pub use kalman::Trend;
-pub use number::{ceil_div, nanos_of, to_f64};
+pub use number::{ceil_div, nanos_of};
 pub use reason::Reason;
 pub use recommend::{Recommendation, RoleMemory, RoleView, Sample, recommend};
 pub use window::average;

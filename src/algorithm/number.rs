@@ -3,23 +3,9 @@
 
 use crate::api::{Replicas, quantity::Nanos};
 
-/// 2^32, to put two halves of an integer together.
-const HALF: f64 = 4_294_967_296.0;
 /// Relative slack of a rate over a capacity: rates carry the rounding of a division, and `ceil` would turn the last bit
 /// into a replica.
 const SLACK: f64 = 1e-9;
-
-/// The quantity as a float, to the nearest representable.
-pub fn to_f64(quantity: Nanos) -> f64 {
-    let nanos = quantity.get();
-    let whole = nanos / Nanos::ONE.get();
-    let rest = u32::try_from((nanos % Nanos::ONE.get()).unsigned_abs()).unwrap_or(0);
-    let magnitude = whole.unsigned_abs().min(u128::from(u64::MAX));
-    let high = u32::try_from(magnitude >> 32).unwrap_or(u32::MAX);
-    let low = u32::try_from(magnitude & u128::from(u32::MAX)).unwrap_or(u32::MAX);
-    let value = f64::from(high) * HALF + f64::from(low) + f64::from(rest) / 1e9;
-    if nanos < 0 { -value } else { value }
-}
 
 /// A finite, non-negative float in nanos, to the nearest nano, saturating at 2^57 whole units: read from its bits, so
 /// that nothing is lost in a cast.
@@ -111,7 +97,7 @@ mod tests {
     proptest! {
         #[test]
         fn nanos_and_floats_convert_both_ways(nanos in 0_i128..1_000_000_000_000_000) {
-            prop_assert_eq!(nanos_of(to_f64(Nanos::new(nanos))), nanos);
+            prop_assert_eq!(nanos_of(Nanos::new(nanos).to_f64()), nanos);
         }
 
         #[test]

@@ -7,7 +7,7 @@ use crate::{
 
 use super::{
     kalman::Trend,
-    number::{above, ceil_div, to_f64},
+    number::{above, ceil_div},
 };
 
 /// Shrinking needs the others to stay at or below this share of their capacity.
@@ -15,7 +15,7 @@ const CONSOLIDATION: f64 = 0.8;
 
 /// The count that the forecast asks for.
 pub(super) fn count(filter: &Trend, capacity: Nanos, policy: &PredictivePolicy) -> Replicas {
-    ceil_div(filter.forecast(policy.horizon), to_f64(capacity))
+    ceil_div(filter.forecast(policy.horizon), capacity.to_f64())
 }
 
 /// Whether one replica less would leave the others above 80 % of what they can carry, now or in the forecast.
@@ -32,6 +32,6 @@ pub(super) fn must_not_consolidate(
 ) -> bool {
     let others = f64::from(fewest.saturating_sub(1));
     let forecast = filter.map_or(0.0, |filter| filter.forecast(horizon));
-    above(stable, CONSOLIDATION * to_f64(target) * others)
-        || above(forecast, CONSOLIDATION * to_f64(capacity) * others)
+    above(stable, CONSOLIDATION * target.to_f64() * others)
+        || above(forecast, CONSOLIDATION * capacity.to_f64() * others)
 }

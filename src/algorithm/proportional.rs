@@ -8,7 +8,7 @@ use crate::{
     signal::{Observation, Rate, Reading},
 };
 
-use super::number::{ceil_div, nanos_of, to_f64};
+use super::number::{ceil_div, nanos_of};
 
 /// A role total: counted requests, or a rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -67,7 +67,7 @@ pub(super) fn count(total: Total, ready: u32, target: Nanos, tolerance: Nanos) -
             let need = amount / each + i128::from(amount % each != 0);
             Replicas::saturating(i64::try_from(need).unwrap_or(i64::MAX))
         }
-        Total::Tokens(rate) => ceil_div(rate.get(), to_f64(target)),
+        Total::Tokens(rate) => ceil_div(rate.get(), target.to_f64()),
     })
 }
 

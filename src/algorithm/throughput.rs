@@ -10,11 +10,7 @@ use crate::{
     signal::{Observation, Rate},
 };
 
-use super::{
-    number::{ceil_div, to_f64},
-    recommend::Sample,
-    window::average,
-};
+use super::{number::ceil_div, recommend::Sample, window::average};
 
 /// The demand on a role of this kind, if it was read: prompts for Prefill, generation for Decode, both for Server.
 pub(super) fn demand(kind: RoleKind, seen: &Observation) -> Option<Rate> {
@@ -54,8 +50,8 @@ pub(super) fn judge(
 ) -> Option<Windows> {
     let stable = average(samples, interval, policy.stable_window, now)?;
     let recent = average(samples, interval, policy.panic_window, now).unwrap_or(stable);
-    let each = to_f64(capacity);
-    let limit = to_f64(policy.panic_threshold) * f64::from(ready) * each;
+    let each = capacity.to_f64();
+    let limit = policy.panic_threshold.to_f64() * f64::from(ready) * each;
     let last_panic = if recent >= limit {
         Some(now)
     } else {

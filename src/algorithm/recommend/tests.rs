@@ -527,7 +527,7 @@ proptest! {
         scaled.capacity.prefill = Some(Nanos::new(nanos("2000").get() * factor));
         let (mut one, mut many) = (Run::new(token()), Run::new(policy(AlgorithmPolicy::TokenThroughput(scaled), 1)));
         for demand in demands {
-            let scale = super::super::number::to_f64(Nanos::new(factor * 1_000_000_000));
+            let scale = Nanos::new(factor * 1_000_000_000).to_f64();
             let (a, b) = (one.pass(3, &seen(3, f64::from(demand))), many.pass(3, &seen(3, f64::from(demand) * scale)));
             prop_assert_eq!(a, b);
         }

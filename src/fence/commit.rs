@@ -1,0 +1,1 @@
+//! The reconciler's patches, and the next term.

@@ -11,15 +11,21 @@
 
 use mds::api::Term;
 use mds::fence::{
-    Actor, Binding, Decision, RoleCount, Rule, Rules, ScalerFacts, StatusBinding, TargetState, Verdict, judge_with,
+    Actor, Binding, Decision, RoleCount, Rule, Rules, ScalerFacts, StatusBinding, TargetState,
+    Verdict, judge_with,
 };
-use stateright::{Checker, Model, Property};
+use stateright::{Checker, HasDiscoveries, Model, Property};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Bound {
     None,
     Broken,
-    To { scaler: u8, uid: u8, term: u8, extra: bool },
+    To {
+        scaler: u8,
+        uid: u8,
+        term: u8,
+        extra: bool,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -92,21 +98,39 @@ fn text(target: &Target) -> (Option<String>, Option<String>) {
     let binding = match target.binding {
         Bound::None => None,
         Bound::Broken => Some("{".to_owned()),
-        Bound::To { scaler, uid, term, extra } => Some(format!(
+        Bound::To {
+            scaler,
+            uid,
+            term,
+            extra,
+        } => Some(format!(
             r#"{{"scalerName":"s{scaler}","scalerUID":"{uid}","term":{term}{}}}"#,
             if extra { r#","x":1"# } else { "" }
         )),
     };
     let decision = target.decision.as_ref().map(|d| {
-        format!(r#"{{"decisionID":"{}-{}","term":{},"vector":{{"a":{}}}}}"#, d.prefix, d.id, d.term, d.count)
+        format!(
+            r#"{{"decisionID":"{}-{}","term":{},"vector":{{"a":{}}}}}"#,
+            d.prefix, d.id, d.term, d.count
+        )
     });
     (binding, decision)
 }
 
-fn view<'a>(target: &Target, uid: &'a str, texts: &'a (Option<String>, Option<String>)) -> TargetState<'a> {
-    let mut roles = vec![RoleCount { name: "a".into(), count: target.count.into() }];
+fn view<'a>(
+    target: &Target,
+    uid: &'a str,
+    texts: &'a (Option<String>, Option<String>),
+) -> TargetState<'a> {
+    let mut roles = vec![RoleCount {
+        name: "a".into(),
+        count: target.count.into(),
+    }];
     if target.other_role {
-        roles.push(RoleCount { name: "b".into(), count: 1 });
+        roles.push(RoleCount {
+            name: "b".into(),
+            count: 1,
+        });
     }
     TargetState {
         namespace: "d",
@@ -123,15 +147,21 @@ fn view<'a>(target: &Target, uid: &'a str, texts: &'a (Option<String>, Option<St
 fn allowed(rules: Rules, world: &World, actor: Actor, old: Option<&Target>, new: &Target) -> bool {
     let uid = new.uid.to_string();
     let (old_texts, new_texts) = (old.map(text), text(new));
-    let before = old.zip(old_texts.as_ref()).map(|(old, texts)| view(old, &uid, texts));
+    let before = old
+        .zip(old_texts.as_ref())
+        .map(|(old, texts)| view(old, &uid, texts));
     match judge_with(rules, actor, before.as_ref(), &view(new, &uid, &new_texts)) {
         Verdict::Allow(_) => true,
         Verdict::Deny(_) => false,
         Verdict::Ask(question) => {
             let at = usize::from(question.scaler() == "s1");
             let scaler = &world.scalers[at];
-            let (scaler_uid, target_uid) =
-                (scaler.uid.to_string(), scaler.status.map_or(String::new(), |status| status.0.to_string()));
+            let (scaler_uid, target_uid) = (
+                scaler.uid.to_string(),
+                scaler
+                    .status
+                    .map_or(String::new(), |status| status.0.to_string()),
+            );
             let facts = ScalerFacts {
                 uid: &scaler_uid,
                 active: scaler.active,
@@ -151,15 +181,24 @@ fn allowed(rules: Rules, world: &World, actor: Actor, old: Option<&Target>, new:
 
 fn owner(target: &Target) -> Option<(u8, u8, u8)> {
     match target.binding {
-        Bound::To { scaler, uid, term, .. } => Some((scaler, uid, term)),
+        Bound::To {
+            scaler, uid, term, ..
+        } => Some((scaler, uid, term)),
         _ => None,
     }
 }
 
 fn next_term(world: &World, scaler: &Scaler) -> u8 {
-    let status = scaler.status.filter(|status| status.0 == world.target.uid).map_or(0, |status| status.1);
+    let status = scaler
+        .status
+        .filter(|status| status.0 == world.target.uid)
+        .map_or(0, |status| status.1);
     let binding = owner(&world.target).map_or(0, |owner| owner.2);
-    let decision = world.target.decision.as_ref().map_or(0, |decision| decision.term);
+    let decision = world
+        .target
+        .decision
+        .as_ref()
+        .map_or(0, |decision| decision.term);
     status.max(binding).max(decision) + 1
 }
 
@@ -186,25 +225,43 @@ fn broken(world: &World, actor: Actor, old: &Target, new: &Target) -> Option<&'s
     if let Some(after) = after
         && before != Some(after)
     {
-        let mine = world.pairs.iter().filter(|pair| (pair.0, pair.1) == (new.uid, after.1));
+        let mine = world
+            .pairs
+            .iter()
+            .filter(|pair| (pair.0, pair.1) == (new.uid, after.1));
         if mine.map(|pair| pair.2).max() >= Some(after.2) {
             return Some("2: a token is given out twice, or falls");
         }
-        if new.decision.as_ref().is_some_and(|decision| decision.term > after.2) {
+        if new
+            .decision
+            .as_ref()
+            .is_some_and(|decision| decision.term > after.2)
+        {
             return Some("2: a token is below the decision's");
         }
-        if before.is_none() && old.decision.as_ref().is_some_and(|decision| decision.term >= after.2) {
+        if before.is_none()
+            && old
+                .decision
+                .as_ref()
+                .is_some_and(|decision| decision.term >= after.2)
+        {
             return Some("2: an acquired token is not above the decision's");
         }
         let status = world.scalers[usize::from(after.0)].status;
-        if status.is_some_and(|status| status.0 == new.uid && status.1 < after.2) && actor == Actor::Operator {
+        if status.is_some_and(|status| status.0 == new.uid && status.1 < after.2)
+            && actor == Actor::Operator
+        {
             return Some("2: a token that no process took");
         }
         if before.is_none() && !entitled(after) {
             return Some("1: a scaler that may not own the target binds it");
         }
     }
-    if before.is_none() && matches!(old.binding, Bound::Broken) && after.is_some() && actor == Actor::Operator {
+    if before.is_none()
+        && matches!(old.binding, Bound::Broken)
+        && after.is_some()
+        && actor == Actor::Operator
+    {
         return Some("1: the program overwrites a claim that it cannot read");
     }
     if new.binding == Bound::Broken && old.binding != Bound::Broken {
@@ -212,6 +269,8 @@ fn broken(world: &World, actor: Actor, old: &Target, new: &Target) -> Option<&'s
     }
     if let Bound::To { extra: true, .. } = new.binding
         && old.binding != new.binding
+        && before.is_some()
+        && actor == Actor::Operator
     {
         return Some("1: a renewal rewrites more than the term");
     }
@@ -225,10 +284,14 @@ fn broken(world: &World, actor: Actor, old: &Target, new: &Target) -> Option<&'s
     }
     if before.is_some() && (old.count != new.count || actor == Actor::Operator && counts) {
         let stated = new.decision.as_ref().is_some_and(|decision| {
-            decided && Some(decision.term) == before.map(|owner| owner.2) && decision.count == new.count
+            decided
+                && Some(decision.term) == before.map(|owner| owner.2)
+                && decision.count == new.count
         });
         if !stated || counts && new.other_role != old.other_role || before != after {
-            return Some("3: bound counts move without a decision that states them, under the binding's term");
+            return Some(
+                "3: bound counts move without a decision that states them, under the binding's term",
+            );
         }
     }
     if before.is_none() && counts && actor == Actor::Operator {
@@ -241,7 +304,11 @@ fn broken(world: &World, actor: Actor, old: &Target, new: &Target) -> Option<&'s
         if decision.prefix != decision.term || Some(decision.term) != before.map(|owner| owner.2) {
             return Some("4: a decision's ID is not its term's");
         }
-        if old.decision.as_ref().is_some_and(|old| (old.prefix, old.id) == (decision.prefix, decision.id)) {
+        if old
+            .decision
+            .as_ref()
+            .is_some_and(|old| (old.prefix, old.id) == (decision.prefix, decision.id))
+        {
             return Some("4: a decision's ID is used twice");
         }
         if decision.count != new.count {
@@ -261,36 +328,77 @@ impl Fence {
         let mut bindings = vec![old.binding.clone(), Bound::None, Bound::Broken];
         for (at, scaler) in (0_u8..).zip(&world.scalers) {
             for term in 1..=MAX_TERM {
-                for uid in [scaler.uid, 9] {
-                    for extra in [false, true] {
-                        bindings.push(Bound::To { scaler: at, uid, term, extra });
-                    }
-                }
+                bindings.push(Bound::To {
+                    scaler: at,
+                    uid: scaler.uid,
+                    term,
+                    extra: false,
+                });
+            }
+            for (uid, term, extra) in [(9, 1, false), (scaler.uid, 2, true)] {
+                bindings.push(Bound::To {
+                    scaler: at,
+                    uid,
+                    term,
+                    extra,
+                });
             }
         }
         let mut decisions = vec![old.decision.clone(), None];
         let term = owner(old).map_or(1, |owner| owner.2);
-        for (prefix, term) in [(term, term), (term + 1, term), (term + 1, term + 1), (term.max(2) - 1, term.max(2) - 1)] {
+        for (prefix, term) in [
+            (term, term),
+            (term + 1, term),
+            (term + 1, term + 1),
+            (term.max(2) - 1, term.max(2) - 1),
+        ] {
             for count in [old.count, 3 - old.count] {
-                let used = old.decision.as_ref().map_or(world.next_id, |decision| decision.id);
+                let used = old
+                    .decision
+                    .as_ref()
+                    .map_or(world.next_id, |decision| decision.id);
                 for id in [world.next_id, used] {
-                    decisions.push(Some(Decided { id, prefix, term, count }));
+                    decisions.push(Some(Decided {
+                        id,
+                        prefix,
+                        term,
+                        count,
+                    }));
                 }
             }
         }
         let mut writes = Vec::new();
         for binding in &bindings {
-            for decision in &decisions {
-                for (count, other_role) in
-                    [(old.count, old.other_role), (3 - old.count, old.other_role), (old.count, !old.other_role)]
-                {
-                    let new = Target { uid: old.uid, count, other_role, binding: binding.clone(), decision: decision.clone() };
+            // With another binding, three decisions stand for all.
+            let tried = if *binding == old.binding {
+                decisions.len()
+            } else {
+                3
+            };
+            for decision in &decisions[..tried] {
+                for (count, other_role) in [
+                    (old.count, old.other_role),
+                    (3 - old.count, old.other_role),
+                    (old.count, !old.other_role),
+                ] {
+                    let new = Target {
+                        uid: old.uid,
+                        count,
+                        other_role,
+                        binding: binding.clone(),
+                        decision: decision.clone(),
+                    };
                     // A process binds only what it took, once: `Send`. Another try at a token in force is no fault of the fence's.
                     let fresh = |owner: (u8, u8, u8)| {
                         world.scalers[usize::from(owner.0)].status == Some((old.uid, owner.2))
                     };
-                    let takes = actor == Actor::Operator && owner(old) != owner(&new) && owner(&new).is_some_and(fresh);
-                    let used = world.pairs.iter().any(|pair| Some(*pair) == owner(&new).map(|o| (old.uid, o.1, o.2)));
+                    let takes = actor == Actor::Operator
+                        && owner(old) != owner(&new)
+                        && owner(&new).is_some_and(fresh);
+                    let used = world
+                        .pairs
+                        .iter()
+                        .any(|pair| Some(*pair) == owner(&new).map(|o| (old.uid, o.1, o.2)));
                     if new != *old && !(takes && used) {
                         writes.push(new);
                     }
@@ -312,7 +420,11 @@ impl Fence {
                 world.pairs.sort_unstable();
             }
         }
-        if new.decision.as_ref().is_some_and(|decision| decision.id == world.next_id) {
+        if new
+            .decision
+            .as_ref()
+            .is_some_and(|decision| decision.id == world.next_id)
+        {
             world.next_id += 1;
         }
         world.target = new.clone();
@@ -326,9 +438,21 @@ impl Model for Fence {
     type Action = Step;
 
     fn init_states(&self) -> Vec<World> {
-        let scaler = |uid| Scaler { uid, exists: true, active: true, finalizer: true, status: None };
+        let scaler = |uid| Scaler {
+            uid,
+            exists: true,
+            active: true,
+            finalizer: true,
+            status: None,
+        };
         let world = |binding| World {
-            target: Target { uid: 1, count: 1, other_role: false, binding, decision: None },
+            target: Target {
+                uid: 1,
+                count: 1,
+                other_role: false,
+                binding,
+                decision: None,
+            },
             scalers: [scaler(1), scaler(2)],
             held: [None, None],
             pending: [None, None],
@@ -336,7 +460,40 @@ impl Model for Fence {
             next_id: 1,
             fault: None,
         };
-        vec![world(Bound::None), world(Bound::Broken)]
+        // Worlds that a few steps lead to, so that a small depth goes far beyond them.
+        let mut owned = world(Bound::To {
+            scaler: 0,
+            uid: 1,
+            term: 2,
+            extra: false,
+        });
+        owned.scalers[0].status = Some((1, 2));
+        owned.pairs = vec![(1, 1, 1), (1, 1, 2)];
+        owned.target.decision = Some(Decided {
+            id: 1,
+            prefix: 2,
+            term: 2,
+            count: 1,
+        });
+        owned.next_id = 2;
+        owned.held[0] = Some(Held {
+            scaler: 0,
+            uid: 1,
+            target: 1,
+            term: 2,
+            bound: true,
+        });
+        let mut released = owned.clone();
+        released.target.binding = Bound::None;
+        let mut spoilt = owned.clone();
+        spoilt.target.binding = Bound::Broken;
+        vec![
+            world(Bound::None),
+            world(Bound::Broken),
+            owned,
+            released,
+            spoilt,
+        ]
     }
 
     fn actions(&self, world: &World, steps: &mut Vec<Step>) {
@@ -345,21 +502,45 @@ impl Model for Fence {
         }
         for process in 0..2 {
             steps.extend((0..2).map(|scaler| Step::TakeTerm(process, scaler)));
-            steps.extend([Step::Send(process), Step::Land(process), Step::Crash(process)]);
+            steps.extend([
+                Step::Send(process),
+                Step::Land(process),
+                Step::Crash(process),
+            ]);
         }
         for scaler in 0..2 {
-            steps.extend([Step::Suspend(scaler), Step::Resume(scaler), Step::Strip(scaler), Step::Vanish(scaler)]);
+            steps.extend([
+                Step::Suspend(scaler),
+                Step::Resume(scaler),
+                Step::Strip(scaler),
+                Step::Vanish(scaler),
+            ]);
             steps.push(Step::Remake(scaler));
         }
         for actor in [Actor::User, Actor::Operator] {
             let tries = Self::menu(world, actor).into_iter();
-            let stored = tries.filter(|new| allowed(self.0, world, actor, Some(&world.target), new));
+            let stored =
+                tries.filter(|new| allowed(self.0, world, actor, Some(&world.target), new));
             steps.extend(stored.map(|new| Step::Write(actor, new)));
         }
         if world.target.uid == 1 {
-            let bare = Target { uid: 2, count: 1, other_role: false, binding: Bound::None, decision: None };
-            let claim = Bound::To { scaler: 0, uid: world.scalers[0].uid, term: 1, extra: false };
-            steps.push(Step::Recreate(Target { binding: claim, ..bare.clone() }));
+            let bare = Target {
+                uid: 2,
+                count: 1,
+                other_role: false,
+                binding: Bound::None,
+                decision: None,
+            };
+            let claim = Bound::To {
+                scaler: 0,
+                uid: world.scalers[0].uid,
+                term: 1,
+                extra: false,
+            };
+            steps.push(Step::Recreate(Target {
+                binding: claim,
+                ..bare.clone()
+            }));
             steps.push(Step::Recreate(bare));
         }
     }
@@ -371,12 +552,19 @@ impl Model for Fence {
                 let term = next_term(&world, &world.scalers[usize::from(at)]);
                 let scaler = &mut world.scalers[usize::from(at)];
                 let free = owner(&world.target).is_none_or(|owner| owner.1 == scaler.uid);
-                if !scaler.exists || !scaler.active || !scaler.finalizer || !free || term > MAX_TERM {
+                if !scaler.exists || !scaler.active || !scaler.finalizer || !free || term > MAX_TERM
+                {
                     return None;
                 }
                 scaler.status = Some((world.target.uid, term));
                 let (uid, target) = (scaler.uid, world.target.uid);
-                world.held[process] = Some(Held { scaler: at, uid, target, term, bound: false });
+                world.held[process] = Some(Held {
+                    scaler: at,
+                    uid,
+                    target,
+                    term,
+                    bound: false,
+                });
             }
             Step::Send(process) => {
                 let held = world.held[process].as_mut()?;
@@ -387,10 +575,20 @@ impl Model for Fence {
                 if held.bound {
                     new.count = 3 - new.count;
                     let (id, term) = (world.next_id, held.term);
-                    new.decision = Some(Decided { id, prefix: term, term, count: new.count });
+                    new.decision = Some(Decided {
+                        id,
+                        prefix: term,
+                        term,
+                        count: new.count,
+                    });
                 } else {
                     held.bound = true;
-                    new.binding = Bound::To { scaler: held.scaler, uid: held.uid, term: held.term, extra: false };
+                    new.binding = Bound::To {
+                        scaler: held.scaler,
+                        uid: held.uid,
+                        term: held.term,
+                        extra: false,
+                    };
                 }
                 world.pending[process] = Some(new);
             }
@@ -413,7 +611,13 @@ impl Model for Fence {
                 if scaler.exists || scaler.uid > 2 {
                     return None;
                 }
-                *scaler = Scaler { uid: scaler.uid + 2, exists: true, active: true, finalizer: true, status: None };
+                *scaler = Scaler {
+                    uid: scaler.uid + 2,
+                    exists: true,
+                    active: true,
+                    finalizer: true,
+                    status: None,
+                };
             }
             Step::Recreate(new) => {
                 if !allowed(self.0, &world, Actor::User, None, &new) {
@@ -431,8 +635,12 @@ impl Model for Fence {
 
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
-            Property::always("the invariants hold", |_, world: &World| world.fault.is_none()),
-            Property::always("no target is wedged", |fence, world: &World| world.fault.is_some() || leads_on(fence.0, world)),
+            Property::always("the invariants hold", |_, world: &World| {
+                world.fault.is_none()
+            }),
+            Property::always("no target is wedged", |fence, world: &World| {
+                world.fault.is_some() || leads_on(fence.0, world)
+            }),
         ]
     }
 }
@@ -440,7 +648,10 @@ impl Model for Fence {
 /// Whether legal steps of user and program lead from here to a commit of a new scaler.
 fn leads_on(rules: Rules, world: &World) -> bool {
     let mut world = world.clone();
-    let free = Target { binding: Bound::None, ..world.target.clone() };
+    let free = Target {
+        binding: Bound::None,
+        ..world.target.clone()
+    };
     let mut suspended = world.clone();
     for scaler in &mut suspended.scalers {
         scaler.active = false;
@@ -452,15 +663,48 @@ fn leads_on(rules: Rules, world: &World) -> bool {
     {
         return false;
     }
-    let term = world.target.decision.as_ref().map_or(1, |decision| decision.term + 1);
-    world.scalers[0] = Scaler { uid: 7, exists: true, active: true, finalizer: true, status: Some((free.uid, term)) };
-    let bound = Target { binding: Bound::To { scaler: 0, uid: 7, term, extra: false }, ..free.clone() };
+    let term = world
+        .target
+        .decision
+        .as_ref()
+        .map_or(1, |decision| decision.term + 1);
+    world.scalers[0] = Scaler {
+        uid: 7,
+        exists: true,
+        active: true,
+        finalizer: true,
+        status: Some((free.uid, term)),
+    };
+    let bound = Target {
+        binding: Bound::To {
+            scaler: 0,
+            uid: 7,
+            term,
+            extra: false,
+        },
+        ..free.clone()
+    };
     // A new role is bounded by the scaler before it commits; here the user takes it away before anybody binds.
-    let bare = Target { other_role: false, ..free.clone() };
-    let bound = Target { other_role: false, ..bound };
+    let bare = Target {
+        other_role: false,
+        ..free.clone()
+    };
+    let bound = Target {
+        other_role: false,
+        ..bound
+    };
     let count = 3 - bound.count;
-    let decision = Some(Decided { id: 99, prefix: term, term, count });
-    let committed = Target { count, decision, ..bound.clone() };
+    let decision = Some(Decided {
+        id: 99,
+        prefix: term,
+        term,
+        count,
+    });
+    let committed = Target {
+        count,
+        decision,
+        ..bound.clone()
+    };
     allowed(rules, &world, Actor::User, Some(&free), &bare)
         && allowed(rules, &world, Actor::Operator, Some(&bare), &bound)
         && allowed(rules, &world, Actor::Operator, Some(&bound), &committed)
@@ -468,8 +712,13 @@ fn leads_on(rules: Rules, world: &World) -> bool {
 
 #[test]
 fn every_interleaving_keeps_the_invariants_and_wedges_no_target() {
-    let depth = 5;
-    let checker = Fence(Rules::ALL).checker().threads(1).target_max_depth(depth).spawn_bfs().join();
+    let depth = 3;
+    let checker = Fence(Rules::ALL)
+        .checker()
+        .threads(1)
+        .target_max_depth(depth)
+        .spawn_bfs()
+        .join();
     println!("{} states to depth {depth}", checker.unique_state_count());
     for (property, path) in checker.discoveries() {
         let last = path.last_state().clone();
@@ -482,7 +731,13 @@ fn every_interleaving_keeps_the_invariants_and_wedges_no_target() {
 fn each_rule_is_needed() {
     let mut unneeded = Vec::new();
     for rule in Rule::ALL {
-        let checker = Fence(Rules::without(*rule)).checker().threads(1).target_max_depth(7).spawn_bfs().join();
+        let checker = Fence(Rules::without(*rule))
+            .checker()
+            .threads(1)
+            .target_max_depth(3)
+            .finish_when(HasDiscoveries::Any)
+            .spawn_bfs()
+            .join();
         match checker.discoveries().get("the invariants hold") {
             Some(path) => println!("{rule:?}: {}", path.last_state().fault.unwrap_or_default()),
             None => unneeded.push(*rule),
@@ -497,8 +752,18 @@ fn payloads_of_the_model_parse() {
         uid: 1,
         count: 1,
         other_role: false,
-        binding: Bound::To { scaler: 0, uid: 1, term: 1, extra: true },
-        decision: Some(Decided { id: 1, prefix: 1, term: 1, count: 1 }),
+        binding: Bound::To {
+            scaler: 0,
+            uid: 1,
+            term: 1,
+            extra: true,
+        },
+        decision: Some(Decided {
+            id: 1,
+            prefix: 1,
+            term: 1,
+            count: 1,
+        }),
     };
     let (binding, decision) = text(&target);
     assert!(Binding::parse(&binding.unwrap()).is_ok());

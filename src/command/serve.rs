@@ -48,6 +48,7 @@ const CUT_OFF: u8 = 3;
 ///
 /// Durations are written as 500ms, 10s or 2m.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::doc_markdown, reason = "a help text has no markup")]
 pub(super) struct Args {
     /// Address of the webhook port
     #[arg(

@@ -1,8 +1,8 @@
 //! The reviews that are sent, and who decides them.
 
 use bytes::Bytes;
+use mds::admission::{Answer, Fact, Question, Verdict, Webhook, uid_of};
 use mds::serve::decide::{Decide, Lookup, Step};
-use mds::serve::seam::{Answer, Fact, Question, Verdict, Webhook, uid_of};
 use serde_json::{Value, json};
 
 /// A review for one path.

@@ -3,7 +3,7 @@
 //! The fence treats that account unlike any other, so a guess will not do: the API server is asked, for ever if need be.
 
 use super::lookup::causes;
-use super::seam::Operator;
+use crate::admission::Operator;
 use http::Request;
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use kube::Client;

@@ -6,7 +6,7 @@
 use super::decide::Lookup;
 use super::discovery::{Discovery, GROUP, Served};
 use super::hints::Hints;
-use super::seam::{Fact, Question};
+use crate::admission::{Fact, Question};
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};

@@ -23,7 +23,6 @@ pub mod listener;
 pub mod lookup;
 pub mod metrics;
 pub mod review;
-pub mod seam;
 pub mod shutdown;
 pub mod tls;
 

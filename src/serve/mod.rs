@@ -23,6 +23,7 @@ pub mod listener;
 pub mod lookup;
 pub mod metrics;
 pub mod review;
+pub mod sentence;
 pub mod shutdown;
 pub mod tls;
 

@@ -292,14 +292,19 @@ impl<D: Decide, L: Lookup> Reviews<D, L> {
         );
         let uid = answer.uid.as_deref().unwrap_or_default();
         if answer.verdict == Verdict::Allowed {
-            tracing::debug!(uid, webhook = webhook.label(), ?took, "allowed");
+            tracing::debug!(
+                uid,
+                webhook = webhook.label(),
+                seconds = took.as_secs_f64(),
+                "allowed"
+            );
         } else {
             tracing::info!(
                 uid,
                 webhook = webhook.label(),
                 reason = answer.reason,
                 verdict = answer.verdict.label(),
-                ?took,
+                seconds = took.as_secs_f64(),
                 "refused"
             );
         }
@@ -383,7 +388,13 @@ impl<D: Decide, L: Lookup> Reviews<D, L> {
         let took = started.elapsed();
         self.metrics
             .request(webhook, Outcome::Refused, reason, took);
-        tracing::warn!(uid, webhook = webhook.label(), reason, ?took, "not decided");
+        tracing::warn!(
+            uid,
+            webhook = webhook.label(),
+            reason,
+            seconds = took.as_secs_f64(),
+            "not decided"
+        );
     }
 }
 

@@ -114,7 +114,7 @@ async fn a_broken_pair_is_kept_out_and_the_old_one_stays() {
         dns_names: vec!["localhost".into()],
         addresses: Vec::new(),
     };
-    let yesterday = now() - Duration::from_hours(24);
+    let yesterday = now().saturating_sub(Duration::from_hours(24));
     let expired = server
         .authority
         .issue(&subject, yesterday, Duration::from_hours(1))
@@ -201,4 +201,59 @@ async fn an_open_connection_outlives_its_certificate() {
     )
     .await;
     assert_eq!(after.json()["response"]["allowed"], true);
+}
+
+#[tokio::test]
+async fn mds_certs_keeps_its_authority_and_renews_the_leaf_under_a_server() {
+    let server = Server::start(Choice::default()).await;
+    let directory = server.home.path();
+    let certs = |flags: &[&str]| {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_mds"))
+            .args(["certs", "--dns-name=localhost", "--dir"])
+            .arg(directory)
+            .args(flags)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let read = |name: &str| std::fs::read(directory.join(name)).unwrap();
+    let mode = |name: &str| {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::metadata(directory.join(name))
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777
+    };
+    let said = certs(&[]);
+    assert!(
+        said.ends_with(": tls.crt is valid for 90 days, signed by a new authority\n"),
+        "{said}"
+    );
+    assert_eq!(
+        ["ca.crt", "ca.key", "tls.crt", "tls.key"].map(mode),
+        [0o644, 0o600, 0o644, 0o600]
+    );
+    let (authority, leaf) = (read("ca.crt"), read("tls.crt"));
+    assert_eq!(server.certificate.reload(), Reload::Swapped);
+    let mut trusted = rustls::RootCertStore::empty();
+    trusted
+        .add(CertificateDer::from_pem_slice(&authority).unwrap())
+        .unwrap();
+    connect(server.address, &trusted, &[], rustls::ALL_VERSIONS)
+        .await
+        .unwrap();
+
+    let said = certs(&["--valid-days=30"]);
+    assert!(
+        said.ends_with(": tls.crt is valid for 30 days, signed by the authority that was there\n"),
+        "{said}"
+    );
+    assert_eq!(read("ca.crt"), authority);
+    assert_ne!(read("tls.crt"), leaf);
+    assert_eq!(server.certificate.reload(), Reload::Swapped);
+    connect(server.address, &trusted, &[], rustls::ALL_VERSIONS)
+        .await
+        .unwrap();
 }

@@ -12,8 +12,9 @@ mod client;
 mod reviews;
 mod table;
 
-use client::{Protocol, Round};
+use client::Protocol;
 use mds::serve::connection::Patience;
+use mds::serve::decide::Decide;
 use mds::serve::listener::{Port, Transport};
 use mds::serve::metrics::Metrics;
 use mds::serve::review::{Limits, Reviews};
@@ -28,7 +29,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use table::Row;
+use table::{Row, Side};
 
 const CONNECTIONS: usize = 16;
 const ROUND: Duration = Duration::from_secs(1);
@@ -43,7 +44,8 @@ type Failure = Box<dyn std::error::Error>;
 
 fn main() -> Result<(), Failure> {
     match std::env::var(ROLE).as_deref() {
-        Ok("mds") => runtime()?.block_on(serve_mds()),
+        Ok("mds") => runtime()?.block_on(serve_mds(reviews::judge())),
+        Ok("shell") => runtime()?.block_on(serve_mds(reviews::Constant)),
         Ok("bare") => runtime()?.block_on(bare::serve(&home()?)),
         _ => measure(),
     }
@@ -61,14 +63,13 @@ fn home() -> Result<std::path::PathBuf, Failure> {
 
 // === The servers ===
 
-async fn serve_mds() -> Result<(), Failure> {
+async fn serve_mds(judge: impl Decide) -> Result<(), Failure> {
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
     let certificate = Certificate::load(Directory::new(home()?), metrics.clone());
-    let (judge, facts) = reviews::judge();
     let reviews = Arc::new(Reviews::new(
         judge,
-        facts,
+        reviews::Facts,
         Limits::default(),
         metrics.clone(),
     ));
@@ -148,77 +149,79 @@ fn measure() -> Result<(), Failure> {
 
     let home = tempfile::tempdir()?;
     let authority = certificate(home.path())?;
-    let (mds, bare) = (
-        Server::start("mds", home.path())?,
-        Server::start("bare", home.path())?,
-    );
-    let client = client::Client::new(&authority)?;
-    let runtime = runtime()?;
-    println!(
-        "{CONNECTIONS} connections, {rounds} rounds of {length:?} each, interleaved; medians of the rounds\n"
-    );
-    println!("{}", table::HEADER);
+    let bench = Bench {
+        runtime: runtime()?,
+        client: client::Client::new(&authority)?,
+        mds: Server::start("mds", home.path())?,
+        shell: Server::start("shell", home.path())?,
+        bare: Server::start("bare", home.path())?,
+        rounds,
+        length,
+    };
+    println!("{}", table::header(CONNECTIONS, rounds, length));
     for case in reviews::cases() {
         for protocol in [Protocol::Http1, Protocol::Http2] {
             let name = format!("{} {}", case.name, protocol.name());
-            if !filters.is_empty() && !filters.iter().any(|filter| name.contains(filter.as_str())) {
-                continue;
+            if filters.is_empty() || filters.iter().any(|filter| name.contains(filter.as_str())) {
+                println!("{}", bench.compare(&case, protocol)?.line(&name));
             }
-            let row = compare(
-                &runtime, &client, &mds, &bare, &case, protocol, rounds, length,
-            )?;
-            println!("{}", row.line(&name));
         }
     }
     Ok(())
 }
 
-#[expect(clippy::too_many_arguments, reason = "one call, all named at it")]
-fn compare(
-    runtime: &tokio::runtime::Runtime,
-    client: &client::Client,
-    mds: &Server,
-    bare: &Server,
-    case: &Case,
-    protocol: Protocol,
+struct Bench {
+    runtime: tokio::runtime::Runtime,
+    client: client::Client,
+    mds: Server,
+    /// mds with a decision that is a constant: what the server costs without `admission`.
+    shell: Server,
+    bare: Server,
     rounds: usize,
     length: Duration,
-) -> Result<Row, Failure> {
-    // What mds answers decides how much the bare server sends.
-    let answer = runtime.block_on(client.once(mds.address, protocol, case.path, &case.body))?;
-    let expected = case.expected;
-    if !answer
-        .windows(expected.len())
-        .any(|part| part == expected.as_bytes())
-    {
-        return Err(format!("{}: {}", case.name, String::from_utf8_lossy(&answer)).into());
-    }
-    let constant = format!("/{}", answer.len());
-    let mut row = Row::default();
-    for round in 0..=rounds {
-        // Which one goes first changes, and the first pair warms up.
-        for first in [round % 2 == 0, round % 2 == 1] {
-            let (server, path) = if first {
-                (mds, case.path)
-            } else {
-                (bare, constant.as_str())
-            };
-            let before = server.ticks()?;
-            let done: Round = runtime.block_on(client.round(
-                server.address,
-                protocol,
-                path,
-                &case.body,
-                CONNECTIONS,
-                length,
-            ))?;
-            let ticks = server.ticks()? - before;
-            if round > 0 {
-                row.add(first, &done, ticks);
+}
+
+impl Bench {
+    fn compare(&self, case: &Case, protocol: Protocol) -> Result<Row, Failure> {
+        let once = self
+            .client
+            .once(self.mds.address, protocol, case.path, &case.body);
+        let answer = self.runtime.block_on(once)?;
+        if memchr::memmem::find(&answer, case.expected.as_bytes()).is_none() {
+            return Err(format!("{}: {}", case.name, String::from_utf8_lossy(&answer)).into());
+        }
+        // What mds answers decides how much the bare server sends.
+        let constant = format!("/{}", answer.len());
+        let mut row = Row::default();
+        for round in 0..=self.rounds {
+            let mut order = [Side::Mds, Side::Shell, Side::Bare];
+            // Which one goes first changes.
+            order.rotate_left(round % 3);
+            for side in order {
+                let (server, path) = match side {
+                    Side::Mds => (&self.mds, case.path),
+                    Side::Shell => (&self.shell, case.path),
+                    Side::Bare => (&self.bare, constant.as_str()),
+                };
+                let before = server.ticks()?;
+                let load = self.client.round(
+                    server.address,
+                    protocol,
+                    path,
+                    &case.body,
+                    CONNECTIONS,
+                    self.length,
+                );
+                let done = self.runtime.block_on(load)?;
+                let ticks = server.ticks()? - before;
+                // The first round warms up.
+                if round > 0 {
+                    row.add(side, &done, ticks);
+                }
             }
         }
+        Ok(row)
     }
-    Ok(row)
 }
 
 fn certificate(home: &Path) -> Result<Authority, Failure> {

@@ -1,8 +1,8 @@
 //! The reviews that are sent, and who decides them.
 
 use bytes::Bytes;
+use mds::admission::{Answer, Fact, Question, Verdict, Webhook, uid_of};
 use mds::serve::decide::{Decide, Lookup, Step};
-use mds::serve::seam::{Answer, Fact, Question, Verdict, Webhook, uid_of};
 use serde_json::{Value, json};
 
 /// A review for one path.
@@ -56,9 +56,25 @@ pub fn cases() -> Vec<Case> {
     ]
 }
 
-/// The decision of the program, with facts from memory: what is measured is the server, not the API server behind it.
-pub fn judge() -> (Stub, Facts) {
-    (Stub, Facts)
+/// The decision of the program.
+pub fn judge() -> Stub {
+    Stub
+}
+
+/// No decision at all.
+pub struct Constant;
+
+impl Decide for Constant {
+    fn decide<'a>(&'a self, _webhook: Webhook, _body: &'a [u8]) -> Step<'a> {
+        let body = br#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"705ab4f5-6393-11e8-b7cc-42010a800002","allowed":true}}"#;
+        Step::Answer(Answer {
+            http: 200,
+            body: body.to_vec(),
+            verdict: Verdict::Allowed,
+            reason: "",
+            uid: None,
+        })
+    }
 }
 
 pub struct Stub;
@@ -77,6 +93,7 @@ impl Decide for Stub {
     }
 }
 
+/// Facts from memory: what is measured is the server, not the API server behind it.
 pub struct Facts;
 
 impl Lookup for Facts {

@@ -3,19 +3,50 @@
 use crate::client::Round;
 use std::time::Duration;
 
-pub const HEADER: &str = "case                            |  req/s: mds    bare  ratio |  p50 us: mds   bare |  p99 us: mds   bare  ratio | cpu us/req: mds   bare  ratio";
-
-/// The rounds of both servers.
-#[derive(Default)]
-pub struct Row {
-    mds: Side,
-    bare: Side,
+/// Who served a round.
+#[derive(Clone, Copy)]
+pub enum Side {
+    Mds,
+    Shell,
+    Bare,
 }
 
+/// What the numbers are.
+pub fn header(connections: usize, rounds: usize, length: Duration) -> String {
+    format!(
+        "{connections} connections, {rounds} rounds of {length:?}, interleaved; medians of the rounds. Times in \
+         microseconds; cpu: of the server, for a request. Shell: mds with a constant for a decision.\n\n\
+         {:<30} | {:^21} | {:^15} | {:^20} | {:^27}\n\
+         {:<30} | {:>7} {:>7} {:>5} | {:>7} {:>7} | {:>7} {:>6} {:>5} | {:>6} {:>6} {:>6} {:>6}",
+        "",
+        "requests a second",
+        "p50",
+        "p99",
+        "cpu",
+        "review",
+        "mds",
+        "bare",
+        "ratio",
+        "mds",
+        "bare",
+        "mds",
+        "bare",
+        "ratio",
+        "mds",
+        "shell",
+        "bare",
+        "ratio",
+    )
+}
+
+/// The rounds of the three servers.
 #[derive(Default)]
-struct Side {
+pub struct Row([Rounds; 3]);
+
+#[derive(Default)]
+struct Rounds {
     per_second: Vec<f64>,
-    median: Vec<f64>,
+    middle: Vec<f64>,
     slowest: Vec<f64>,
     /// Of all rounds together: a tick is too coarse for one.
     ticks: u64,
@@ -23,34 +54,38 @@ struct Side {
 }
 
 impl Row {
-    pub fn add(&mut self, mds: bool, round: &Round, ticks: u64) {
-        let side = if mds { &mut self.mds } else { &mut self.bare };
-        let count = round.latencies.len();
-        side.requests += count as u64;
-        side.ticks += ticks;
-        side.per_second
-            .push(number(count as u64) / round.took.as_secs_f64());
-        side.median.push(percentile(&round.latencies, 50));
-        side.slowest.push(percentile(&round.latencies, 99));
+    pub fn add(&mut self, side: Side, round: &Round, ticks: u64) {
+        let rounds = &mut self.0[side as usize];
+        let count = round.latencies.len() as u64;
+        rounds.requests += count;
+        rounds.ticks += ticks;
+        rounds
+            .per_second
+            .push(number(count) / round.took.as_secs_f64());
+        rounds.middle.push(percentile(&round.latencies, 50));
+        rounds.slowest.push(percentile(&round.latencies, 99));
     }
 
     pub fn line(&self, name: &str) -> String {
-        let (mds, bare) = (&self.mds, &self.bare);
+        let [mds, shell, bare] = &self.0;
         let (mds_rate, bare_rate) = (median(&mds.per_second), median(&bare.per_second));
         let (mds_p99, bare_p99) = (median(&mds.slowest), median(&bare.slowest));
-        let (mds_cpu, bare_cpu) = (mds.processor(), bare.processor());
         format!(
-            "{name:<31} | {mds_rate:>11.0} {bare_rate:>7.0}  {:>5.2} | {:>12.0} {:>6.0} | {mds_p99:>12.0} {bare_p99:>6.0}  {:>5.2} | {mds_cpu:>15.1} {bare_cpu:>6.1}  {:>5.2}",
+            "{name:<30} | {mds_rate:>7.0} {bare_rate:>7.0} {:>5.2} | {:>7.0} {:>7.0} | {mds_p99:>7.0} {bare_p99:>6.0} {:>5.2} | \
+             {:>6.1} {:>6.1} {:>6.1} {:>6.2}",
             mds_rate / bare_rate,
-            median(&mds.median),
-            median(&bare.median),
+            median(&mds.middle),
+            median(&bare.middle),
             mds_p99 / bare_p99,
-            mds_cpu / bare_cpu,
+            mds.processor(),
+            shell.processor(),
+            bare.processor(),
+            mds.processor() / bare.processor(),
         )
     }
 }
 
-impl Side {
+impl Rounds {
     /// Microseconds of processor time for a request.
     fn processor(&self) -> f64 {
         number(self.ticks) * 10_000.0 / number(self.requests)

@@ -176,3 +176,46 @@ fn write(dir: &Path, now: Duration, authority: &Authority, pair: &Pair) -> io::R
     ];
     revision::write(dir, now.as_nanos(), &files)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::tls::authority::AUTHORITY_LIFE;
+
+    const DAY: Duration = Duration::from_hours(24);
+
+    #[test]
+    fn an_authority_that_would_end_before_its_leaf_is_replaced() {
+        let home = tempfile::tempdir().unwrap();
+        let now = Duration::from_hours(500_000);
+        let life = DAY * 90;
+        let (first, _) = authority(home.path(), now, life).unwrap();
+        let subject = Subject {
+            dns_names: vec!["a".to_owned()],
+            addresses: Vec::new(),
+        };
+        let pair = first.issue(&subject, now, life).unwrap();
+        write(home.path(), now, &first, &pair).unwrap();
+
+        let last = now + AUTHORITY_LIFE - life;
+        let (kept, _) = authority(home.path(), last, life).unwrap();
+        assert_eq!(kept.certificate(), first.certificate());
+        let (replaced, origin) = authority(home.path(), last + DAY, life).unwrap();
+        assert_ne!(replaced.certificate(), first.certificate());
+        assert_eq!(
+            origin,
+            "signed by a new authority: the old one expires too soon"
+        );
+    }
+
+    #[test]
+    fn an_authority_without_its_key_is_not_replaced_in_silence() {
+        let home = tempfile::tempdir().unwrap();
+        fs::write(home.path().join("ca.crt"), "x").unwrap();
+        let refused = authority(home.path(), DAY, DAY).err().unwrap().to_string();
+        assert!(
+            refused.contains("ca.key is not readable: add it, or use another --dir"),
+            "{refused}"
+        );
+    }
+}

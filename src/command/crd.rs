@@ -17,9 +17,11 @@ impl Args {
         let Self {} = self;
         let yaml =
             serde_saphyr::to_string(&crd()).context("the definition cannot be written as YAML")?;
-        io::stdout()
-            .write_all(yaml.as_bytes())
-            .context("cannot write to standard output")?;
+        match io::stdout().write_all(yaml.as_bytes()) {
+            // Who reads has enough: `mds crd | head`.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+            written => written.context("cannot write to standard output")?,
+        }
         Ok(ExitCode::SUCCESS)
     }
 }

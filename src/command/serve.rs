@@ -2,6 +2,7 @@
 
 use super::Outcome;
 use super::cluster::ClusterArgs;
+use crate::admission::{Operator, Webhook, refuse, uid_of};
 use crate::serve::connection::Patience;
 use crate::serve::deadline::go_duration;
 use crate::serve::decide::{Decide, Step};
@@ -13,7 +14,6 @@ use crate::serve::listener::{Drained, Open, Port, Transport};
 use crate::serve::lookup::Cluster;
 use crate::serve::metrics::{Exposition, Metrics};
 use crate::serve::review::{Limits, Reviews};
-use crate::serve::seam::{Operator, Webhook, refuse, uid_of};
 use crate::serve::shutdown::Signals;
 use crate::serve::tls::{Certificate, Directory};
 use anyhow::Context;
@@ -48,6 +48,7 @@ const CUT_OFF: u8 = 3;
 ///
 /// Durations are written as 500ms, 10s or 2m.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::doc_markdown, reason = "a help text has no markup")]
 pub(super) struct Args {
     /// Address of the webhook port
     #[arg(

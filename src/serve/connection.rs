@@ -1,15 +1,19 @@
 //! One connection's life: who stays, who is asked to leave, who is cut off.
 //!
-//! hyper closes a connection whose HTTP/2 peer answers no ping. What it does not see is a peer that finishes the handshake
-//! and then sends nothing, or half a preface, or half a request: that is watched here, with one timer for a connection.
-//! Idle and old connections are closed the polite way (`Connection: close`, GOAWAY), so that no request is lost.
+//! A peer may vanish without a word, finish the handshake and send nothing, or half a preface, or half a request. One timer
+//! for a connection finds all of these, by what the peer completed lately. hyper has limits of its own (a time to read
+//! headers, HTTP/2 pings): the first is a timer for each request, the second a lock and a clock for each frame, neither sees
+//! a peer that never sends its preface, and both are off. Idle and old connections are closed the polite way
+//! (`Connection: close`, GOAWAY), so that no request is lost.
 
 use bytes::Bytes;
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use http::{Request, Response};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::convert::Infallible;
 use std::future::Future;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -20,11 +24,14 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 /// The length of the HTTP/2 client preface (RFC 9113, section 3.4): with less, no HTTP/2 client is there.
 const PREFACE: u64 = 24;
+
+/// Requests at once on one HTTP/2 connection.
+const STREAMS: u32 = 128;
 
 /// How long a connection may do what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,19 +215,14 @@ pub async fn serve<IO, A>(
     });
     match protocol {
         Protocol::Http1 => {
-            // Without a timer, which turns hyper's own limit on slow headers off: it would be one timer for each request,
-            // and the checks of this file find a peer that is silent or slow just as well.
             let connection = http1::Builder::new().serve_connection(io, service);
-            live(connection, protocol, &activity, &patience, &leave).await;
+            live(connection, protocol, &activity, patience, leave).await;
         }
         Protocol::Http2 => {
             let connection = http2::Builder::new(TokioExecutor::new())
-                .timer(TokioTimer::new())
-                .keep_alive_interval(Duration::from_secs(30).min(patience.idle))
-                .keep_alive_timeout(Duration::from_secs(10).min(patience.idle))
-                .max_concurrent_streams(128)
+                .max_concurrent_streams(STREAMS)
                 .serve_connection(io, service);
-            live(connection, protocol, &activity, &patience, &leave).await;
+            live(connection, protocol, &activity, patience, leave).await;
         }
     }
 }
@@ -229,31 +231,54 @@ async fn live<C: Closes>(
     connection: C,
     protocol: Protocol,
     activity: &Activity,
-    patience: &Patience,
-    leave: &CancellationToken,
+    patience: Patience,
+    leave: CancellationToken,
 ) {
-    let patience = Patience {
-        age: patience.age.saturating_sub(spread(patience.age / 10)),
-        ..*patience
-    };
     let mut connection = pin!(connection);
-    let mut check = pin!(sleep(patience.first_request.min(patience.age)));
-    let mut leave = pin!(leave.cancelled());
-    loop {
-        tokio::select! {
-            biased;
-            result = connection.as_mut() => return ended(result),
-            () = leave.as_mut() => break,
-            () = check.as_mut() => match next(activity, protocol, &patience, activity.since_opened()) {
-                Next::Stay(wait) => check.set(sleep(wait)),
-                Next::Leave => break,
-                Next::Cut => return,
-            },
-        }
+    // The set polls its one member when that was woken, not at every byte that comes.
+    let mut watch: FuturesUnordered<_> = [watch(protocol, activity, patience, leave)]
+        .into_iter()
+        .collect();
+    let end = tokio::select! {
+        biased;
+        result = connection.as_mut() => return ended(result),
+        end = watch.next() => end,
+    };
+    if end == Some(End::Cut) {
+        return;
     }
     connection.as_mut().close();
-    if let Ok(result) = tokio::time::timeout(patience.farewell, connection).await {
+    if let Ok(result) = timeout(patience.farewell, connection).await {
         ended(result);
+    }
+}
+
+/// How a connection ends that does not end by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Politely,
+    Cut,
+}
+
+/// Waits until the connection should end.
+async fn watch(
+    protocol: Protocol,
+    activity: &Activity,
+    patience: Patience,
+    leave: CancellationToken,
+) -> End {
+    let age = patience.age.saturating_sub(spread(patience.age / 10));
+    let patience = Patience { age, ..patience };
+    let mut wait = patience.first_request.min(age);
+    loop {
+        if leave.run_until_cancelled(sleep(wait)).await.is_none() {
+            return End::Politely;
+        }
+        match next(activity, protocol, &patience, activity.since_opened()) {
+            Next::Stay(more) => wait = more,
+            Next::Leave => return End::Politely,
+            Next::Cut => return End::Cut,
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! The server knows how to receive, bound, time and answer a review. What the answer is, a [`Decide`] says; what it must
 //! know first, a [`Lookup`] finds. In the program these are `admission` and the cluster; tests put slow and panicking ones here.
 
-use super::seam::{Answer, Fact, Facts, Question, Webhook};
+use crate::admission::{Answer, Fact, Facts, Question, Webhook};
 use std::future::Future;
 
 /// Judges reviews. No I/O: what has to be read is asked for.

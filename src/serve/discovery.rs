@@ -3,7 +3,7 @@
 //! Each group version is asked for on its own: a broken one (an aggregated API whose server is down) must not hide the
 //! others. Why not the preferred version, and which one for which kind: the constants say.
 
-use super::lookup::causes;
+use super::sentence::sentence;
 use http::{Request, StatusCode};
 use http_body_util::BodyExt;
 use kube::Client;
@@ -61,6 +61,16 @@ pub enum Served {
     No,
     /// In this version.
     In(&'static str),
+}
+
+impl fmt::Display for Served {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(error) => write!(f, "not known: {error}"),
+            Self::No => f.write_str("not served"),
+            Self::In(version) => f.write_str(version),
+        }
+    }
 }
 
 /// What the API server lists under one group version.
@@ -132,7 +142,7 @@ impl Discovery {
                 let next = choose(self.kind, served, &[(first, one), (second, two)]);
                 let changed = *served != next;
                 if changed {
-                    tracing::info!(kind = self.kind.name, served = ?next, "discovery");
+                    tracing::info!(kind = self.kind.name, version = %next, "discovery");
                     *served = next;
                 }
                 changed
@@ -182,7 +192,7 @@ impl Discovery {
         };
         let response = match self.client.send(request).await {
             Ok(response) => response,
-            Err(error) => return failed(&causes(&error)),
+            Err(error) => return failed(&sentence(&error)),
         };
         match response.status() {
             StatusCode::OK => {}

@@ -21,6 +21,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// The annotation that binds a target to a scaler.
 const BINDING: &str = "modeldeployment.gpustack.ai/scaler-binding";
 
+/// Objects a page of a first list. A scaler's status may have 400 KiB, and a page is held whole while it is read.
+const PAGE: u32 = 50;
+
 /// Both caches.
 #[derive(Debug, Default)]
 pub struct Hints {
@@ -93,7 +96,7 @@ impl Hints {
         let open = |version| {
             let api =
                 Api::<NamedTarget>::all_with(client.clone(), &resource(discovery.kind(), version));
-            watch_kind(api, watcher::Config::default()).default_backoff()
+            watch_kind(api, watcher::Config::default().page_size(PAGE)).default_backoff()
         };
         let value = |scaler: &NamedTarget| Some(scaler.spec.target_ref.name.clone());
         self.scalers.follow(&discovery, open, value).await;
@@ -104,7 +107,7 @@ impl Hints {
         let open = |version| {
             let resource = resource(discovery.kind(), version);
             let api = Api::<PartialObjectMeta<DynamicObject>>::all_with(client.clone(), &resource);
-            watch_kind(api, watcher::Config::default()).default_backoff()
+            watch_kind(api, watcher::Config::default().page_size(PAGE)).default_backoff()
         };
         let value = |target: &PartialObjectMeta<DynamicObject>| {
             target.metadata.annotations.as_ref()?.get(BINDING).cloned()

@@ -2,8 +2,8 @@
 //!
 //! The fence treats that account unlike any other, so a guess will not do: the API server is asked, for ever if need be.
 
-use super::lookup::causes;
-use super::seam::Operator;
+use super::sentence::sentence;
+use crate::admission::Operator;
 use http::Request;
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use kube::Client;
@@ -62,7 +62,7 @@ async fn ask(client: &Client) -> Result<String, String> {
     let review: SelfSubjectReview = client
         .request(request)
         .await
-        .map_err(|error| causes(&error))?;
+        .map_err(|error| sentence(&error))?;
     review
         .status
         .and_then(|status| status.user_info?.username)

@@ -2,6 +2,7 @@
 
 use super::connection::{Answers, Patience, Protocol, serve};
 use super::metrics::Metrics;
+use prometheus_client::metrics::gauge::Gauge;
 use rustls::ServerConfig;
 use std::io;
 use std::net::SocketAddr;
@@ -120,6 +121,22 @@ impl Open {
     }
 }
 
+/// A connection in the metrics, from here to its end, whichever that is.
+struct OpenConnection(Gauge);
+
+impl OpenConnection {
+    fn count(metrics: &Metrics) -> Self {
+        metrics.connections().inc();
+        Self(metrics.connections().clone())
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
 async fn accept(listener: &TcpListener) -> TcpStream {
     loop {
         match listener.accept().await {
@@ -151,7 +168,7 @@ async fn welcome<A: Answers>(
         Transport::Plain => return serve(stream, Protocol::Http1, answers, patience, leave).await,
         Transport::Tls(config, metrics) => (config, metrics),
     };
-    metrics.connections().inc();
+    let _counted = OpenConnection::count(&metrics);
     match timeout(patience.handshake, TlsAcceptor::from(config).accept(stream)).await {
         Ok(Ok(stream)) => {
             let protocol = match stream.get_ref().1.alpn_protocol() {
@@ -169,5 +186,4 @@ async fn welcome<A: Answers>(
             tracing::debug!("TLS handshake took too long");
         }
     }
-    metrics.connections().dec();
 }

@@ -6,14 +6,14 @@
 use super::decide::Lookup;
 use super::discovery::{Discovery, GROUP, Served};
 use super::hints::Hints;
-use super::seam::{Fact, Question};
+use super::sentence::sentence;
+use crate::admission::{Fact, Question};
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use kube::Client;
 use kube::client::Body;
 use serde::Deserialize;
-use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -113,6 +113,9 @@ impl Live {
         namespace: &str,
         name: &str,
     ) -> Result<Option<Bytes>, String> {
+        if !possible(namespace) || !possible(name) {
+            return Ok(None);
+        }
         let version = match discovery.served().await {
             Served::In(version) => version,
             Served::No => return Ok(None),
@@ -156,7 +159,7 @@ impl Live {
             .client
             .send(request)
             .await
-            .map_err(|error| causes(&error))?;
+            .map_err(|error| sentence(&error))?;
         let status = response.status();
         let body = whole(response).await?;
         match status {
@@ -181,21 +184,6 @@ async fn whole(response: Response<Body>) -> Result<Bytes, String> {
         Ok(body) => Ok(body.to_bytes()),
         Err(error) => Err(format!("the answer broke off: {error}")),
     }
-}
-
-/// An error with its causes: the outermost alone says "client error".
-pub(super) fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        source = cause.source();
-    }
-    text
 }
 
 /// The parts of a `metav1.Status` that say what happened.
@@ -225,28 +213,21 @@ impl ApiStatus {
     }
 }
 
-/// The path of an object. Namespace and name come from a review, so nothing in them may leave its segment.
 fn path(plural: &str, version: &str, namespace: &str, name: &str) -> String {
-    let mut path = format!("/apis/{GROUP}/{version}/namespaces/");
-    escape(&mut path, namespace);
-    path.push('/');
-    path.push_str(plural);
-    path.push('/');
-    escape(&mut path, name);
-    path
+    format!("/apis/{GROUP}/{version}/namespaces/{namespace}/{plural}/{name}")
 }
 
-fn escape(path: &mut String, segment: &str) {
-    // `.` and `..` are resolved away by some servers even when escaped; no object has such a name.
-    let dots = matches!(segment, "." | "..");
-    for byte in segment.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => path.push(char::from(byte)),
-            b'.' if !dots => path.push('.'),
-            // Writing to a String cannot fail.
-            _ => drop(write!(path, "%{byte:02X}")),
-        }
-    }
+/// Whether an object or a namespace can have this name: a DNS-1123 subdomain, as far as a path cares. Names come from
+/// reviews, and the API server unescapes a path before it splits it: a name with a slash would read something else.
+fn possible(name: &str) -> bool {
+    let alphanumeric = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let bytes = name.as_bytes();
+    bytes.len() <= 253
+        && alphanumeric(bytes.first())
+        && alphanumeric(bytes.last())
+        && bytes
+            .iter()
+            .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.'))
 }
 
 #[cfg(test)]
@@ -254,14 +235,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_stays_in_its_segment_of_the_path() {
+    fn what_cannot_be_a_name_is_never_put_into_a_path() {
+        let long = "a".repeat(253);
+        for name in ["a", "qwen3.8b", "team-a", "0", long.as_str()] {
+            assert!(possible(name), "{name}");
+        }
+        let longer = "a".repeat(254);
+        for name in [
+            "", ".", "..", "-a", "a-", "A", "a/b", "a%2fb", "a?x", "a#x", "a b", "a\n", "ä",
+            &longer,
+        ] {
+            assert!(!possible(name), "{name}");
+        }
         assert_eq!(
             path("modeldeployments", "v1", "team-a", "qwen3.8b"),
             "/apis/worker.gpustack.ai/v1/namespaces/team-a/modeldeployments/qwen3.8b"
-        );
-        assert_eq!(
-            path("modeldeployments", "v1", "..", "a/../../secrets?x#y%2f\n"),
-            "/apis/worker.gpustack.ai/v1/namespaces/%2E%2E/modeldeployments/a%2F..%2F..%2Fsecrets%3Fx%23y%252f%0A"
         );
     }
 

@@ -3,7 +3,7 @@
 //! The registry is a value: other rooms register theirs beside these before the server starts. Counters of the common
 //! case, an allowed review, are looked up once and kept.
 
-use super::seam::{Verdict, Webhook};
+use crate::admission::{Verdict, Webhook};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
@@ -25,39 +25,18 @@ const BUCKETS: [f64; 15] = [
 /// How a request to a webhook ended, as a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// Allowed, with or without a patch.
-    Allowed,
-    /// Denied by a rule.
-    Denied,
-    /// No review could be read.
-    Malformed,
-    /// Denied because a fact could not be read.
-    Unreadable,
-    /// Refused by the server itself: shed, late, panicked, too large.
+    /// By a decision.
+    Judged(Verdict),
+    /// By the server itself: shed, late, panicked, too large.
     Refused,
-}
-
-impl From<Verdict> for Outcome {
-    fn from(verdict: Verdict) -> Self {
-        match verdict {
-            Verdict::Allowed => Self::Allowed,
-            Verdict::Denied => Self::Denied,
-            Verdict::Malformed => Self::Malformed,
-            Verdict::Unreadable => Self::Unreadable,
-        }
-    }
 }
 
 impl EncodeLabelValue for Outcome {
     fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), fmt::Error> {
-        let word = match self {
-            Self::Allowed => "allowed",
-            Self::Denied => "denied",
-            Self::Malformed => "malformed",
-            Self::Unreadable => "unreadable",
-            Self::Refused => "refused",
-        };
-        word.encode(encoder)
+        match self {
+            Self::Judged(verdict) => verdict.label().encode(encoder),
+            Self::Refused => "refused".encode(encoder),
+        }
     }
 }
 
@@ -105,7 +84,7 @@ impl Metrics {
         let webhooks = Webhook::ALL.map(|webhook| PerWebhook {
             allowed: requests.get_or_create_owned(&RequestLabels {
                 webhook: webhook.label(),
-                verdict: Outcome::Allowed,
+                verdict: Outcome::Judged(Verdict::Allowed),
                 reason: "",
             }),
             seconds: seconds.get_or_create_owned(&WebhookLabel {
@@ -180,7 +159,7 @@ impl Metrics {
     ) {
         let per = &self.0.webhooks[webhook as usize];
         per.seconds.observe(took.as_secs_f64());
-        if outcome == Outcome::Allowed && reason.is_empty() {
+        if outcome == Outcome::Judged(Verdict::Allowed) && reason.is_empty() {
             per.allowed.inc();
         } else {
             let labels = RequestLabels {

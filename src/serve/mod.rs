@@ -10,7 +10,7 @@
 //! ```
 //!
 //! The order of a start: [`Port::bind`](listener::Port::bind), [`Certificate::load`](tls::Certificate::load), then
-//! [`Port::open`](listener::Port::open) with [`Reviews`](review::Reviews). `command::serve` does it.
+//! [`Port::open`](listener::Port::open) with [`Reviews`]. `command::serve` does it.
 
 pub mod connection;
 pub mod deadline;
@@ -23,7 +23,7 @@ pub mod listener;
 pub mod lookup;
 pub mod metrics;
 pub mod review;
-pub mod seam;
+pub mod sentence;
 pub mod shutdown;
 pub mod tls;
 

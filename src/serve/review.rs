@@ -9,7 +9,7 @@
 use super::deadline::{Deadline, within};
 use super::decide::{Decide, Lookup, Step};
 use super::metrics::{Metrics, Outcome};
-use super::seam::{Answer, Facts, Question, Verdict, Webhook, refuse, uid_of};
+use crate::admission::{Answer, Facts, Question, Verdict, Webhook, refuse, uid_of};
 use bytes::{Bytes, BytesMut};
 use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{Method, Request, Response, StatusCode, Version};
@@ -284,13 +284,29 @@ impl<D: Decide, L: Lookup> Reviews<D, L> {
         started: Instant,
     ) -> Response<Full<Bytes>> {
         let took = started.elapsed();
-        self.metrics
-            .request(webhook, answer.verdict.into(), answer.reason, took);
+        self.metrics.request(
+            webhook,
+            Outcome::Judged(answer.verdict),
+            answer.reason,
+            took,
+        );
         let uid = answer.uid.as_deref().unwrap_or_default();
         if answer.verdict == Verdict::Allowed {
-            tracing::debug!(uid, webhook = webhook.label(), ?took, "allowed");
+            tracing::debug!(
+                uid,
+                webhook = webhook.label(),
+                seconds = took.as_secs_f64(),
+                "allowed"
+            );
         } else {
-            tracing::info!(uid, webhook = webhook.label(), reason = answer.reason, verdict = ?answer.verdict, ?took, "refused");
+            tracing::info!(
+                uid,
+                webhook = webhook.label(),
+                reason = answer.reason,
+                verdict = answer.verdict.label(),
+                seconds = took.as_secs_f64(),
+                "refused"
+            );
         }
         review(answer)
     }
@@ -372,7 +388,13 @@ impl<D: Decide, L: Lookup> Reviews<D, L> {
         let took = started.elapsed();
         self.metrics
             .request(webhook, Outcome::Refused, reason, took);
-        tracing::warn!(uid, webhook = webhook.label(), reason, ?took, "not decided");
+        tracing::warn!(
+            uid,
+            webhook = webhook.label(),
+            reason,
+            seconds = took.as_secs_f64(),
+            "not decided"
+        );
     }
 }
 
@@ -385,14 +407,9 @@ fn review(answer: Answer) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(Bytes::from(answer.body)));
     *response.status_mut() =
         StatusCode::from_u16(answer.http).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let kind = if answer.http == 200 {
-        "application/json"
-    } else {
-        "text/plain; charset=utf-8"
-    };
     response
         .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 

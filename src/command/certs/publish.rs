@@ -1,7 +1,8 @@
 //! Handing a certificate to the cluster: the Secret that the server mounts, the bundle that the API server trusts.
 
+use crate::serve::sentence::sentence;
 use crate::serve::tls::{CertificatePem, Pair, not_after};
-use anyhow::{Context, bail, ensure};
+use anyhow::{anyhow, bail, ensure};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
@@ -83,7 +84,7 @@ pub(super) async fn secret(
         &Patch::Apply(&secret),
     )
     .await
-    .with_context(|| format!("cannot store Secret {name}"))?;
+    .map_err(|error| anyhow!("cannot store Secret {name}: {}", sentence(&error)))?;
     Ok(())
 }
 
@@ -140,7 +141,7 @@ where
     let found = api
         .get(name)
         .await
-        .with_context(|| format!("cannot read {kind} {name}"))?;
+        .map_err(|error| anyhow!("cannot read {kind} {name}: {}", sentence(&error)))?;
     let patch = patch(&found.clients(), authority, now)?;
     let count = found.clients().len();
     ensure!(
@@ -156,7 +157,7 @@ where
         &Patch::<()>::Json(patch),
     )
     .await
-    .with_context(|| format!("cannot write {kind} {name}"))?;
+    .map_err(|error| anyhow!("cannot write {kind} {name}: {}", sentence(&error)))?;
     Ok(format!(
         "{kind} {name} trusts the authority, in {count} webhooks"
     ))

@@ -157,7 +157,10 @@ async fn kubectl_explain_is_the_manual() {
         ("spec.sampling.intervalSeconds", "5 to 300"),
         ("spec.targetRef", "mmutable"),
         ("spec.ratios.min", "least ratio"),
-        ("status.lastCommit.targetGeneration", "generation"),
+        (
+            "status.lastCommit.targetGeneration",
+            "Generation of the target",
+        ),
     ] {
         let text = cluster.kubectl(&["explain", &format!("modeldeploymentscalers.{field}")]);
         let (_, description) = text

@@ -169,6 +169,18 @@ fn no_file_is_over_600_lines_tests_excepted() {
 }
 
 #[test]
+fn every_fuzz_target_is_one_that_cargo_fuzz_runs() {
+    let manifest = fs::read_to_string(root_folder().join("fuzz/Cargo.toml")).unwrap();
+    for path in rust_files(&root_folder().join("fuzz/fuzz_targets")) {
+        let name = path.file_stem().unwrap().to_string_lossy();
+        assert!(
+            manifest.contains(&format!("\nname = \"{name}\"\n")),
+            "fuzz/Cargo.toml has no [[bin]] {name}"
+        );
+    }
+}
+
+#[test]
 fn every_test_that_a_document_names_exists() {
     let mut known = BTreeSet::new();
     for root in ["src", "tests"] {

@@ -17,11 +17,12 @@ use std::{
 use kube::{
     Client,
     api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
-    config::{KubeConfigOptions, Kubeconfig},
     core::GroupVersionKind,
     discovery::{self, Scope},
 };
+use sandbox::control_plane::ControlPlane;
 use serde_json::{Value, json};
+use tokio::sync::OnceCell;
 
 const MANAGER: &str = "cluster-manifests";
 const BINDING: &str = "modeldeployment.gpustack.ai/scaler-binding";
@@ -31,9 +32,7 @@ const DECISION: &str = "modeldeployment.gpustack.ai/scaler-decision";
 
 #[tokio::test]
 async fn every_manifest_is_applied_and_reads_back_as_written() {
-    let Some(cluster) = Cluster::connect().await else {
-        return;
-    };
+    let cluster = Cluster::connect().await;
     cluster
         .apply_folder(&module("github.com/cert-manager/cert-manager@v1.21.2").join("deploy/crds"))
         .await;
@@ -58,9 +57,7 @@ async fn every_manifest_is_applied_and_reads_back_as_written() {
 
 #[tokio::test]
 async fn every_sample_is_applied_and_reads_back_as_written() {
-    let Some(cluster) = Cluster::connect().await else {
-        return;
-    };
+    let cluster = Cluster::connect().await;
     cluster.install_definitions().await;
     let namespace = cluster.namespace("samples").await;
     for path in files(&root().join("manifests/samples")) {
@@ -83,9 +80,7 @@ async fn every_sample_is_applied_and_reads_back_as_written() {
 
 #[tokio::test]
 async fn the_tools_that_manifests_are_written_for_accept_them() {
-    let Some(cluster) = Cluster::connect().await else {
-        return;
-    };
+    let cluster = Cluster::connect().await;
     let definitions = [
         (
             "github.com/cert-manager/cert-manager@v1.21.2",
@@ -149,9 +144,7 @@ async fn the_tools_that_manifests_are_written_for_accept_them() {
 
 #[tokio::test]
 async fn kubectl_explain_is_the_manual() {
-    let Some(cluster) = Cluster::connect().await else {
-        return;
-    };
+    let cluster = Cluster::connect().await;
     cluster.install_definitions().await;
     for (field, says) in [
         ("spec.sampling.intervalSeconds", "5 to 300"),
@@ -182,9 +175,7 @@ async fn kubectl_explain_is_the_manual() {
 #[tokio::test]
 #[expect(clippy::too_many_lines, reason = "a table")]
 async fn the_account_may_do_what_the_program_does_and_nothing_else() {
-    let Some(cluster) = Cluster::connect().await else {
-        return;
-    };
+    let cluster = Cluster::connect().await;
     cluster.install_rights().await;
     let verbs = [
         "get",
@@ -307,10 +298,61 @@ async fn the_account_may_do_what_the_program_does_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn the_pod_is_admitted_where_the_restricted_standard_is_enforced() {
-    let Some(cluster) = Cluster::connect().await else {
+async fn who_may_edit_a_namespace_may_edit_its_scalers_and_not_their_status() {
+    let cluster = Cluster::connect().await;
+    if !cluster.aggregates_roles {
+        eprintln!("skipped: nobody aggregates cluster roles on this control plane");
         return;
+    }
+    cluster.install_rights().await;
+    let namespace = cluster.namespace("people").await;
+    for (user, role) in [("ed", "edit"), ("vi", "view")] {
+        let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": user, "namespace": namespace},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
+        });
+        cluster.create(&binding).await.unwrap();
+    }
+    let may = async |user: &str, verb: &str, subresource: &str| {
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "metadata": {},
+            "spec": {
+                "user": user,
+                "resourceAttributes": {
+                    "verb": verb, "group": "worker.gpustack.ai", "resource": "modeldeploymentscalers",
+                    "subresource": subresource, "namespace": namespace,
+                },
+            },
+        });
+        cluster.create(&review).await.unwrap()["status"]["allowed"] == true
     };
+    for (user, verb) in [("ed", "create"), ("vi", "get")] {
+        eventually(async || {
+            if may(user, verb, "").await {
+                Ok(())
+            } else {
+                Err(format!("{user} may not {verb}"))
+            }
+        })
+        .await;
+    }
+    for verb in [
+        "get", "list", "watch", "create", "update", "patch", "delete",
+    ] {
+        assert!(may("ed", verb, "").await, "ed {verb}");
+        assert!(!may("ed", verb, "status").await, "ed {verb} status");
+    }
+    assert!(!may("vi", "patch", "").await);
+}
+
+#[tokio::test]
+async fn the_pod_is_admitted_where_the_restricted_standard_is_enforced() {
+    let cluster = Cluster::connect().await;
     cluster.install_rights().await;
     let deployment = kustomize("manifests")
         .into_iter()
@@ -348,9 +390,7 @@ use Call::{Sent, Spared};
 #[tokio::test]
 #[expect(clippy::too_many_lines, reason = "a table")]
 async fn conditions_spare_writes_that_touch_neither_counts_nor_annotations_and_no_others() {
-    let Some(cluster) = Cluster::connect().await else {
-        return;
-    };
+    let cluster = Cluster::connect().await;
     cluster.install_definitions().await;
     let namespace = cluster.namespace("conditions").await;
     let deployment = |name: &str, annotations: Value| {
@@ -560,9 +600,7 @@ async fn conditions_spare_writes_that_touch_neither_counts_nor_annotations_and_n
 
 #[tokio::test]
 async fn conditions_spare_a_scalers_labels_and_send_its_spec_and_finalizers() {
-    let Some(cluster) = Cluster::connect().await else {
-        return;
-    };
+    let cluster = Cluster::connect().await;
     cluster.install_definitions().await;
     let namespace = cluster.namespace("scalers").await;
     let mut scaler = documents(&root().join("manifests/samples/minimal.yaml")).remove(0);
@@ -635,36 +673,33 @@ fn call(answer: Result<Value, String>) -> Call {
 struct Cluster {
     client: Client,
     kubeconfig: PathBuf,
+    kubectl: PathBuf,
+    aggregates_roles: bool,
     _alone: tokio::sync::MutexGuard<'static, ()>,
 }
 
+static PLANE: OnceCell<ControlPlane> = OnceCell::const_new();
 static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 impl Cluster {
-    async fn connect() -> Option<Self> {
+    async fn connect() -> Self {
         let alone = ONE_AT_A_TIME.lock().await;
-        let Some(path) = env::var_os("MDS_TEST_KUBECONFIG") else {
-            eprintln!("skipped: no control plane");
-            return None;
-        };
-        // Another test may have been first.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let kubeconfig = Kubeconfig::read_from(&path).unwrap();
-        let config =
-            kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
-                .await
-                .unwrap();
+        let plane = PLANE.get_or_try_init(ControlPlane::start).await.unwrap();
+        let admin = plane.admin();
         let cluster = Self {
-            client: Client::try_from(config).unwrap(),
-            kubeconfig: path.into(),
+            // A client of its own: one does not outlive the runtime of the test that made it.
+            client: admin.account().client().await.unwrap(),
+            kubeconfig: admin.kubeconfig().to_owned(),
+            kubectl: admin.kubectl_program().unwrap_or_else(|| "kubectl".into()),
+            aggregates_roles: plane.has_controllers(),
             _alone: alone,
         };
         cluster.remove_webhooks().await;
-        Some(cluster)
+        cluster
     }
 
     fn kubectl(&self, arguments: &[&str]) -> String {
-        let output = Command::new("kubectl")
+        let output = Command::new(&self.kubectl)
             .arg("--kubeconfig")
             .arg(&self.kubeconfig)
             .args(arguments)
@@ -812,8 +847,9 @@ impl Cluster {
         text(&self.create(&object).await.unwrap()["metadata"]["name"]).to_owned()
     }
 
-    /// The definitions of scaler and deployment. That of the deployment is its operator's: here, as much of it as is read.
+    /// The definitions of scaler and deployment.
     async fn install_definitions(&self) {
+        self.apply(&model_deployments()).await;
         self.apply_folder(&root().join("manifests/crd")).await;
     }
 
@@ -866,6 +902,49 @@ impl Cluster {
                 .await;
         }
     }
+}
+
+/// The deployment's definition is its operator's: this has as much of it as mds reads.
+fn model_deployments() -> Value {
+    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let role = json!({
+        "type": "object",
+        "required": ["name"],
+        "x-kubernetes-preserve-unknown-fields": true,
+        "properties": {
+            "name": {"type": "string"},
+            "replicas": {"type": "integer", "format": "int32", "default": 1},
+        },
+    });
+    let roles = json!({
+        "type": "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["name"],
+        "items": role,
+    });
+    let mut spec = open.clone();
+    spec["properties"] = json!({"roles": roles});
+    let schema = json!({"type": "object", "properties": {"spec": spec, "status": open}});
+    let version = |name: &str, storage: bool| {
+        json!({
+            "name": name,
+            "served": true,
+            "storage": storage,
+            "subresources": {"status": {}},
+            "schema": {"openAPIV3Schema": schema},
+        })
+    };
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "modeldeployments.worker.gpustack.ai"},
+        "spec": {
+            "group": "worker.gpustack.ai",
+            "names": {"kind": "ModelDeployment", "plural": "modeldeployments", "singular": "modeldeployment"},
+            "scope": "Namespaced",
+            "versions": [version("v1alpha1", true), version("v1", false)],
+        },
+    })
 }
 
 fn dry_run(operations: &Value) -> (PatchParams, Patch<DynamicObject>) {

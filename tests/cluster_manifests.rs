@@ -595,6 +595,39 @@ async fn conditions_spare_writes_that_touch_neither_counts_nor_annotations_and_n
         )
         .await;
     assert_eq!(call(answer), Spared);
+    // Deletion is not sent.
+    cluster.delete(&bound).await;
+    cluster.remove_webhooks().await;
+}
+
+/// A condition may only cost so much, and one that costs more is a refusal.
+#[tokio::test]
+async fn conditions_can_afford_the_largest_deployments() {
+    let cluster = Cluster::connect().await;
+    cluster.install_definitions().await;
+    let namespace = cluster.namespace("large").await;
+    let roles: Vec<Value> = (0..64)
+        .map(|n| json!({"name": format!("role-{n}"), "replicas": 1024, "extraArgs": ["x".repeat(12 << 10)]}))
+        .collect();
+    let large = json!({
+        "apiVersion": "worker.gpustack.ai/v1alpha1",
+        "kind": "ModelDeployment",
+        "metadata": {
+            "name": "large",
+            "namespace": namespace,
+            // Together a little below the 256 KiB that annotations may have.
+            "annotations": {BINDING: "b".repeat(100 << 10), DECISION: "d".repeat(100 << 10), "other": "o".repeat(50 << 10)},
+        },
+        "spec": {"roles": roles},
+    });
+    cluster.create(&large).await.unwrap();
+    cluster
+        .install_webhooks_that_nobody_answers(&namespace)
+        .await;
+    let label = json!([{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}]);
+    assert_eq!(call(cluster.dry_run_patch(&large, &label).await), Spared);
+    let count = json!([{"op": "replace", "path": "/spec/roles/63/replicas", "value": 1}]);
+    assert_eq!(call(cluster.dry_run_patch(&large, &count).await), Sent);
     cluster.remove_webhooks().await;
 }
 

@@ -14,6 +14,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use mds::serve::metrics::Metrics;
+use prometheus_client::{encoding::text::encode, registry::Registry};
 use serde_json::Value;
 
 #[test]
@@ -78,6 +80,34 @@ fn every_word_of_a_refusal_in_the_tests_is_in_the_table_of_codes() {
             );
         }
     }
+}
+
+#[test]
+fn the_servers_metrics_are_the_ones_that_are_documented() {
+    let mut registry = Registry::default();
+    let _metrics = Metrics::register(&mut registry);
+    let mut text = String::new();
+    encode(&mut text, &registry).unwrap();
+    // OpenMetrics: a counter's samples end in _total and an info's in _info, their names do not.
+    let registered: BTreeSet<String> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE "))
+        .map(|line| match line.split_once(' ') {
+            Some((name, "counter")) => format!("{name}_total"),
+            Some((name, "info")) => format!("{name}_info"),
+            Some((name, _)) => name.to_owned(),
+            None => panic!("{line}"),
+        })
+        .collect();
+    let page = page("docs/metrics.md");
+    let (_, server) = page.split_once("## Server").unwrap();
+    let (server, _) = server.split_once("## ").unwrap();
+    let documented: BTreeSet<String> = server
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
+        .map(|(name, _)| name.to_owned())
+        .collect();
+    assert_eq!(documented, registered);
 }
 
 #[test]

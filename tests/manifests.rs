@@ -426,10 +426,9 @@ fn the_kustomization_of_the_readme_builds_and_names_the_image() {
     // Beside `manifests`, as the user's folder is.
     let folder = tempfile::Builder::new()
         .prefix("deploy-")
-        .tempdir_in(root().join("target"))
+        .tempdir_in(root())
         .unwrap();
-    let written = kustomization.replace("../manifests", "../../manifests");
-    fs::write(folder.path().join("kustomization.yaml"), written).unwrap();
+    fs::write(folder.path().join("kustomization.yaml"), kustomization).unwrap();
     let output = match Command::new("kubectl")
         .arg("kustomize")
         .arg(folder.path())

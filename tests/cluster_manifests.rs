@@ -692,6 +692,132 @@ async fn conditions_spare_a_scalers_labels_and_send_its_spec_and_finalizers() {
     cluster.remove_webhooks().await;
 }
 
+// === beside a GitOps tool ===
+
+/// A deployment as it lies in Git, and a scaler's commit to it.
+async fn a_scaled_deployment(cluster: &Cluster, namespace: &str, git: &Value) {
+    cluster.apply_as("gitops", git).await.unwrap();
+    let commit = json!([
+        {"op": "replace", "path": "/spec/roles/0/replicas", "value": 5},
+        {"op": "add", "path": "/metadata/annotations", "value": {BINDING: "b", DECISION: "d"}},
+    ]);
+    cluster.patch(git, &commit).await.unwrap();
+    cluster
+        .install_webhooks_that_nobody_answers(namespace)
+        .await;
+}
+
+fn in_git(namespace: &str, role: Value) -> Value {
+    json!({
+        "apiVersion": "worker.gpustack.ai/v1alpha1",
+        "kind": "ModelDeployment",
+        "metadata": {"name": "llm-serving", "namespace": namespace},
+        "spec": {"roles": [role]},
+    })
+}
+
+fn assert_still_scaled(read: &Value) {
+    assert_eq!(read["spec"]["roles"][0]["replicas"], 5);
+    assert_eq!(read["spec"]["roles"][0]["image"], "new");
+    assert_eq!(
+        read["metadata"]["annotations"],
+        json!({BINDING: "b", DECISION: "d"})
+    );
+}
+
+#[tokio::test]
+async fn a_tool_that_leaves_counts_out_of_git_neither_changes_them_nor_calls_the_webhook() {
+    let cluster = Cluster::connect().await;
+    cluster.install_definitions().await;
+    let namespace = cluster.namespace("gitops").await;
+    a_scaled_deployment(
+        &cluster,
+        &namespace,
+        &in_git(&namespace, json!({"name": "a", "image": "old"})),
+    )
+    .await;
+
+    let synced = cluster
+        .apply_as(
+            "gitops",
+            &in_git(&namespace, json!({"name": "a", "image": "new"})),
+        )
+        .await;
+    assert_still_scaled(&synced.unwrap());
+    cluster.remove_webhooks().await;
+}
+
+#[tokio::test]
+async fn a_tool_that_ignores_the_documented_pointers_does_neither() {
+    let cluster = Cluster::connect().await;
+    cluster.install_definitions().await;
+    let argo = documents(&root().join("manifests/gitops/argocd.yaml")).remove(0);
+    let flux = documents(&root().join("manifests/gitops/flux.yaml")).remove(0);
+    for pointers in [
+        &argo["spec"]["ignoreDifferences"][0]["jsonPointers"],
+        &flux["spec"]["ignore"][0]["paths"],
+    ] {
+        let namespace = cluster.namespace("gitops").await;
+        a_scaled_deployment(
+            &cluster,
+            &namespace,
+            &in_git(
+                &namespace,
+                json!({"name": "a", "image": "old", "replicas": 2}),
+            ),
+        )
+        .await;
+
+        // Git has a count and a stale annotation; what is ignored is taken out before the sync.
+        let mut wanted = in_git(
+            &namespace,
+            json!({"name": "a", "image": "new", "replicas": 2}),
+        );
+        wanted["metadata"]["annotations"] = json!({BINDING: "stale", DECISION: "stale"});
+        assert_eq!(
+            call(cluster.apply_as("gitops", &wanted).await),
+            Sent,
+            "without the exclusion"
+        );
+        for pointer in pointers.as_array().unwrap() {
+            remove(&mut wanted, text(pointer));
+        }
+        assert_still_scaled(&cluster.apply_as("gitops", &wanted).await.unwrap());
+        cluster.remove_webhooks().await;
+    }
+}
+
+/// Why the documents say when counts may leave Git: a field that only the tool owns goes when the tool lets it go.
+#[tokio::test]
+async fn a_count_that_nobody_else_wrote_falls_to_its_default_when_it_leaves_git() {
+    let cluster = Cluster::connect().await;
+    cluster.install_definitions().await;
+    let namespace = cluster.namespace("gitops").await;
+    let with = in_git(&namespace, json!({"name": "a", "replicas": 3}));
+    let without = in_git(&namespace, json!({"name": "a"}));
+    cluster.apply_as("gitops", &with).await.unwrap();
+    let dropped = cluster.apply_as("gitops", &without).await.unwrap();
+    assert_eq!(dropped["spec"]["roles"][0]["replicas"], 1);
+
+    // Handed over first, it stays.
+    cluster.apply_as("gitops", &with).await.unwrap();
+    cluster.apply_as("handover", &with).await.unwrap();
+    let kept = cluster.apply_as("gitops", &without).await.unwrap();
+    assert_eq!(kept["spec"]["roles"][0]["replicas"], 3);
+}
+
+/// Removes what a JSON pointer names.
+fn remove(object: &mut Value, pointer: &str) {
+    let (parent, key) = pointer.rsplit_once('/').unwrap();
+    let removed = object
+        .pointer_mut(parent)
+        .unwrap()
+        .as_object_mut()
+        .unwrap()
+        .remove(&key.replace("~1", "/"));
+    assert!(removed.is_some(), "{pointer}");
+}
+
 fn call(answer: Result<Value, String>) -> Call {
     match answer {
         Ok(_) => Spared,
@@ -777,6 +903,39 @@ impl Cluster {
             self.wait_until_established(object).await;
         }
         serde_json::to_value(applied).unwrap()
+    }
+
+    /// Server-side apply by another manager, forced, as GitOps tools do it.
+    async fn apply_as(&self, manager: &str, object: &Value) -> Result<Value, String> {
+        let parameters = PatchParams::apply(manager).force();
+        let api = self.api(object).await;
+        let applied = api
+            .patch(
+                text(&object["metadata"]["name"]),
+                &parameters,
+                &Patch::Apply(object),
+            )
+            .await;
+        applied
+            .map(|a| serde_json::to_value(a).unwrap())
+            .map_err(|e| e.to_string())
+    }
+
+    /// JSON Patch, as mds writes.
+    async fn patch(&self, object: &Value, operations: &Value) -> Result<Value, String> {
+        let patch =
+            Patch::Json::<DynamicObject>(serde_json::from_value(operations.clone()).unwrap());
+        let api = self.api(object).await;
+        let patched = api
+            .patch(
+                text(&object["metadata"]["name"]),
+                &PatchParams::default(),
+                &patch,
+            )
+            .await;
+        patched
+            .map(|p| serde_json::to_value(p).unwrap())
+            .map_err(|e| e.to_string())
     }
 
     async fn wait_until_established(&self, definition: &Value) {

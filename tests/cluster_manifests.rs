@@ -707,7 +707,7 @@ async fn a_scaled_deployment(cluster: &Cluster, namespace: &str, git: &Value) {
         .await;
 }
 
-fn in_git(namespace: &str, role: Value) -> Value {
+fn in_git(namespace: &str, role: &Value) -> Value {
     json!({
         "apiVersion": "worker.gpustack.ai/v1alpha1",
         "kind": "ModelDeployment",
@@ -733,14 +733,14 @@ async fn a_tool_that_leaves_counts_out_of_git_neither_changes_them_nor_calls_the
     a_scaled_deployment(
         &cluster,
         &namespace,
-        &in_git(&namespace, json!({"name": "a", "image": "old"})),
+        &in_git(&namespace, &json!({"name": "a", "image": "old"})),
     )
     .await;
 
     let synced = cluster
         .apply_as(
             "gitops",
-            &in_git(&namespace, json!({"name": "a", "image": "new"})),
+            &in_git(&namespace, &json!({"name": "a", "image": "new"})),
         )
         .await;
     assert_still_scaled(&synced.unwrap());
@@ -763,7 +763,7 @@ async fn a_tool_that_ignores_the_documented_pointers_does_neither() {
             &namespace,
             &in_git(
                 &namespace,
-                json!({"name": "a", "image": "old", "replicas": 2}),
+                &json!({"name": "a", "image": "old", "replicas": 2}),
             ),
         )
         .await;
@@ -771,7 +771,7 @@ async fn a_tool_that_ignores_the_documented_pointers_does_neither() {
         // Git has a count and a stale annotation; what is ignored is taken out before the sync.
         let mut wanted = in_git(
             &namespace,
-            json!({"name": "a", "image": "new", "replicas": 2}),
+            &json!({"name": "a", "image": "new", "replicas": 2}),
         );
         wanted["metadata"]["annotations"] = json!({BINDING: "stale", DECISION: "stale"});
         assert_eq!(
@@ -793,8 +793,8 @@ async fn a_count_that_nobody_else_wrote_falls_to_its_default_when_it_leaves_git(
     let cluster = Cluster::connect().await;
     cluster.install_definitions().await;
     let namespace = cluster.namespace("gitops").await;
-    let with = in_git(&namespace, json!({"name": "a", "replicas": 3}));
-    let without = in_git(&namespace, json!({"name": "a"}));
+    let with = in_git(&namespace, &json!({"name": "a", "replicas": 3}));
+    let without = in_git(&namespace, &json!({"name": "a"}));
     cluster.apply_as("gitops", &with).await.unwrap();
     let dropped = cluster.apply_as("gitops", &without).await.unwrap();
     assert_eq!(dropped["spec"]["roles"][0]["replicas"], 1);

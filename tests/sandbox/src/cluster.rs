@@ -121,17 +121,23 @@ impl Cluster {
 
     /// An ordinary user of one namespace, with the rights of the cluster role `edit` there.
     pub async fn editor(&self, namespace: &str, user: &str) -> anyhow::Result<Self> {
+        self.grant(namespace, user, "edit").await?;
+        let account = self.account.acting_as(user, &[]).in_namespace(namespace);
+        self.seen_by(account).await
+    }
+
+    /// Gives a user the rights of a cluster role in one namespace.
+    pub async fn grant(&self, namespace: &str, user: &str, role: &str) -> anyhow::Result<()> {
         self.apply(&json!({
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "RoleBinding",
-            "metadata": {"namespace": namespace, "name": format!("{user}-edits")},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
+            "metadata": {"namespace": namespace, "name": format!("{user}-{role}")},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
             "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
         }))
         .await?
         .ok()?;
-        let account = self.account.acting_as(user, &[]).in_namespace(namespace);
-        self.seen_by(account).await
+        Ok(())
     }
 
     /// A service account, by a real token of it that lasts a month.
@@ -302,7 +308,13 @@ impl Cluster {
         self.patch_path(&path, kind, patch).await
     }
 
-    async fn patch_path(&self, path: &str, kind: Patch, patch: &Value) -> anyhow::Result<Answer> {
+    /// Patches what is at a path.
+    pub async fn patch_path(
+        &self,
+        path: &str,
+        kind: Patch,
+        patch: &Value,
+    ) -> anyhow::Result<Answer> {
         let (content, query) = match kind {
             Patch::Merge => ("application/merge-patch+json", ""),
             Patch::Json => ("application/json-patch+json", ""),

@@ -9,8 +9,10 @@
 //! | [`cluster`] | one account at one API server: raw requests, apply, `kubectl` |
 //! | [`account`] | other accounts: users, service accounts, through a proxy |
 //! | [`manifests`] | `manifests/` as a cluster gets it, with webhooks that lead to a loopback port |
+//! | [`installation`] | `mds` installed, running and heeded |
 //! | [`program`] | `mds certs` and `mds serve` under the real service account |
 //! | [`proxy`] | faults between a program and the API server |
+//! | [`tour`] | what `make run` shows |
 //! | [`process`] | children that end with their parent |
 //!
 //! A controller or an engine that the sandbox plays itself gets a module of its own here, and says what it stands for.
@@ -20,7 +22,11 @@ pub mod authority;
 pub mod binaries;
 pub mod cluster;
 pub mod control_plane;
+pub mod installation;
+pub mod manifests;
 pub mod process;
+pub mod program;
+pub mod tour;
 
 use std::path::{Path, PathBuf};
 

@@ -15,12 +15,14 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Run(command::run::Args),
     Test(command::test::Args),
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
+        Command::Run(args) => args.run().await,
         Command::Test(args) => args.run().await,
     };
     outcome.unwrap_or_else(|error| {

@@ -1,6 +1,7 @@
 //! `sandbox test`: a command that finds a control plane in its environment.
 
-use anyhow::Context;
+use super::signals::Signals;
+use anyhow::{Context, bail};
 use sandbox::control_plane::{ControlPlane, KUBECTL, SHARED, WITHOUT_CONTROLLERS};
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -21,8 +22,12 @@ pub(crate) struct Args {
 impl Args {
     /// Runs it.
     pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
+        let mut signals = Signals::listen()?;
         let began = Instant::now();
-        let plane = ControlPlane::start().await?;
+        let plane = tokio::select! {
+            plane = ControlPlane::start() => plane?,
+            () = signals.next() => bail!("interrupted"),
+        };
         eprintln!(
             "sandbox: {} at {}, ready after {:.1} s",
             plane.origin(),
@@ -56,7 +61,7 @@ impl Args {
             tokio::select! {
                 status = child.wait() => break status?,
                 // The command gets Ctrl-C too, and ends by itself; the control plane ends after it.
-                signal = tokio::signal::ctrl_c() => signal?,
+                () = signals.next() => {}
             }
         };
         Ok(ExitCode::from(

@@ -1096,7 +1096,8 @@ impl Cluster {
     }
 }
 
-/// The deployment's definition is its operator's: this has as much of it as mds reads.
+/// The deployment's definition is its operator's. This one is looser than any: what a stricter one refuses never gets as
+/// far as a webhook.
 fn model_deployments() -> Value {
     let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let role = json!({

@@ -111,6 +111,21 @@ fn the_servers_metrics_are_the_ones_that_are_documented() {
 }
 
 #[test]
+fn the_proof_in_the_readme_is_one_that_a_case_expects() {
+    let cases = yaml("tests/cases/scaler.yaml");
+    let proofs: Vec<&str> = items(&cases["cases"])
+        .flat_map(|case| items(&case["faults"]))
+        .filter_map(|fault| text(fault).strip_prefix("spec.ratios[0] Invalid "))
+        .collect();
+    let readme = page("README.md");
+    let shown = readme
+        .lines()
+        .find(|line| line.contains(" force "))
+        .unwrap();
+    assert!(proofs.contains(&shown), "{shown}");
+}
+
+#[test]
 fn every_link_between_the_documents_leads_somewhere() {
     for path in markdown(&root()) {
         let folder = path.parent().unwrap();

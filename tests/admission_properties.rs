@@ -24,7 +24,9 @@ fn submitted() -> impl Strategy<Value = (&'static Case, Value, Option<Value>)> {
         let table = table();
         let case = index.get(&table.cases);
         let new = object(&table.new_spec(case), case.meta.as_ref());
-        let old = table.old_spec(case).map(|spec| object(&spec, case.old_meta.as_ref()));
+        let old = table
+            .old_spec(case)
+            .map(|spec| object(&spec, case.old_meta.as_ref()));
         (case, new, old)
     })
 }
@@ -50,8 +52,17 @@ fn odd() -> impl Strategy<Value = Value> {
 fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
     found.push(at.to_owned());
     match value {
-        Value::Object(fields) => fields.iter().for_each(|(key, value)| pointers(value, &format!("{at}/{}", key.replace('~', "~0").replace('/', "~1")), found)),
-        Value::Array(list) => list.iter().enumerate().for_each(|(i, value)| pointers(value, &format!("{at}/{i}"), found)),
+        Value::Object(fields) => fields.iter().for_each(|(key, value)| {
+            pointers(
+                value,
+                &format!("{at}/{}", key.replace('~', "~0").replace('/', "~1")),
+                found,
+            )
+        }),
+        Value::Array(list) => list
+            .iter()
+            .enumerate()
+            .for_each(|(i, value)| pointers(value, &format!("{at}/{i}"), found)),
         _ => {}
     }
 }
@@ -66,7 +77,8 @@ fn spoil(object: &mut Value, index: &Index, odd: Value) {
 }
 
 fn well_formed(body: &[u8], answer: &mds::admission::Answer) -> Result<(), TestCaseError> {
-    let written: Value = serde_json::from_slice(&answer.body).map_err(|error| TestCaseError::fail(error.to_string()))?;
+    let written: Value = serde_json::from_slice(&answer.body)
+        .map_err(|error| TestCaseError::fail(error.to_string()))?;
     if answer.http == 400 {
         prop_assert_eq!(answer.verdict, Verdict::Malformed);
         prop_assert_eq!(&written["kind"], "Status");
@@ -75,7 +87,10 @@ fn well_formed(body: &[u8], answer: &mds::admission::Answer) -> Result<(), TestC
     prop_assert_eq!(answer.http, 200);
     prop_assert_eq!(&written["apiVersion"], "admission.k8s.io/v1");
     prop_assert_eq!(&written["kind"], "AdmissionReview");
-    prop_assert_eq!(written["response"]["uid"].as_str().map(str::to_owned), uid_of(body));
+    prop_assert_eq!(
+        written["response"]["uid"].as_str().map(str::to_owned),
+        uid_of(body)
+    );
     prop_assert_eq!(answer.uid.clone(), uid_of(body));
     let allowed = answer.verdict == Verdict::Allowed;
     prop_assert_eq!(&written["response"]["allowed"], allowed);
@@ -85,8 +100,15 @@ fn well_formed(body: &[u8], answer: &mds::admission::Answer) -> Result<(), TestC
         prop_assert!(status.is_null());
     } else {
         prop_assert_eq!(&status["reason"], answer.reason);
-        prop_assert!(status["message"].as_str().is_some_and(|message| !message.is_empty()));
-        prop_assert!(matches!(status["code"].as_u64(), Some(403 | 409 | 422 | 503)));
+        prop_assert!(
+            status["message"]
+                .as_str()
+                .is_some_and(|message| !message.is_empty())
+        );
+        prop_assert!(matches!(
+            status["code"].as_u64(),
+            Some(403 | 409 | 422 | 503)
+        ));
     }
     prop_assert!(answer.body.len() < 64 << 10);
     Ok(())

@@ -12,7 +12,11 @@ const UID: &str = "5d1c7a52-0df6-4a7c-8a86-0f2a4c9c7c01";
 const TARGET_UID: &str = "0b7e2f2e-6b0a-4bb8-9f4e-2f8f0d4a1c11";
 
 fn review(row: &Row, new: &Value, old: Option<&Value>) -> Vec<u8> {
-    let by = if row.by.as_deref() == Some("operator") { OPERATOR } else { "ann" };
+    let by = if row.by.as_deref() == Some("operator") {
+        OPERATOR
+    } else {
+        "ann"
+    };
     let request = json!({
         "uid": "u", "name": "t", "namespace": "default", "operation": if old.is_some() { "UPDATE" } else { "CREATE" },
         "kind": {"group": "worker.gpustack.ai", "version": "v1alpha1", "kind": "ModelDeployment"},
@@ -78,18 +82,39 @@ fn differences(fence: &Fence, row: &Row) -> Vec<String> {
     let response = response(&answer);
     let status = &response["status"];
     let mut wrong = Vec::new();
-    let code = if response["allowed"] == true { 200 } else { status["code"].as_u64().unwrap() };
-    if code != u64::from(row.expected_code()) || answer.reason != row.reason.as_deref().unwrap_or_default() {
-        wrong.push(format!("{code} {} {}, expected {} {:?}", answer.reason, status["message"], row.expected_code(), row.reason));
+    let code = if response["allowed"] == true {
+        200
+    } else {
+        status["code"].as_u64().unwrap()
+    };
+    if code != u64::from(row.expected_code())
+        || answer.reason != row.reason.as_deref().unwrap_or_default()
+    {
+        wrong.push(format!(
+            "{code} {} {}, expected {} {:?}",
+            answer.reason,
+            status["message"],
+            row.expected_code(),
+            row.reason
+        ));
     }
     if code != 200 {
-        if status["reason"] != answer.reason || status["details"]["causes"][0]["reason"] != answer.reason {
+        if status["reason"] != answer.reason
+            || status["details"]["causes"][0]["reason"] != answer.reason
+        {
             wrong.push(format!("the reason is not in status and details: {status}"));
         }
         let message = status["message"].as_str().unwrap();
-        wrong.extend(row.says.iter().filter(|part| !message.contains(part.as_str())).map(|part| format!("{part} is not in: {message}")));
+        wrong.extend(
+            row.says
+                .iter()
+                .filter(|part| !message.contains(part.as_str()))
+                .map(|part| format!("{part} is not in: {message}")),
+        );
         let mut words = message.split(|c: char| !c.is_alphanumeric());
-        if words.any(|word| word.eq_ignore_ascii_case("operator")) && !message.contains("gpustack operator") {
+        if words.any(|word| word.eq_ignore_ascii_case("operator"))
+            && !message.contains("gpustack operator")
+        {
             wrong.push(format!("whose operator? {message}"));
         }
         if (code == 503) != (status["details"]["retryAfterSeconds"] == 1) {

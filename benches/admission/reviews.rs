@@ -98,7 +98,8 @@ fn scaler(size: usize, max: u32, term: u32) -> Value {
 fn review(kind: &str, sub: &str, by: &str, object: &Value, old: &Value) -> Vec<u8> {
     let plural = format!("{}s", kind.to_lowercase());
     let group_kind = json!({"group": "worker.gpustack.ai", "version": "v1alpha1", "kind": kind});
-    let group_resource = json!({"group": "worker.gpustack.ai", "version": "v1alpha1", "resource": plural});
+    let group_resource =
+        json!({"group": "worker.gpustack.ai", "version": "v1alpha1", "resource": plural});
     let mut request = json!({
         "uid": "705ab4f5-6393-11e8-b7cc-42010a800002", "kind": group_kind, "resource": group_resource, "requestKind": group_kind,
         "requestResource": group_resource, "name": "llm-serving", "namespace": "default", "operation": "UPDATE",
@@ -121,7 +122,11 @@ pub fn reviews(size: usize) -> Vec<Review> {
         name: name.to_owned(),
         webhook,
         body,
-        facts: [bytes(&deployment(4096, "a:1")), bytes(&scaler(4096, 16, 7)), Fact::Annotation(None)],
+        facts: [
+            bytes(&deployment(4096, "a:1")),
+            bytes(&scaler(4096, 16, 7)),
+            Fact::Annotation(None),
+        ],
     };
     let (old, new) = (scaler(size, 12, 7), scaler(size, 16, 8));
     let scaler_edit = review("ModelDeploymentScaler", "", "ann", &new, &old);
@@ -136,7 +141,13 @@ pub fn reviews(size: usize) -> Vec<Review> {
         make(
             "validate-deployment",
             Webhook::ValidateDeployment,
-            review("ModelDeployment", "", "ann", &deployment(size, "a:2"), &deployment(size, "a:1")),
+            review(
+                "ModelDeployment",
+                "",
+                "ann",
+                &deployment(size, "a:2"),
+                &deployment(size, "a:1"),
+            ),
         ),
     ]
 }

@@ -150,7 +150,12 @@ pub(crate) fn allow_patched(uid: &str, patch: &str) -> Answer {
 }
 
 /// The write breaks one rule.
-pub(crate) fn deny(uid: &str, subject: Subject<'_>, denial: &Denial, warnings: &[String]) -> Answer {
+pub(crate) fn deny(
+    uid: &str,
+    subject: Subject<'_>,
+    denial: &Denial,
+    warnings: &[String],
+) -> Answer {
     let status = Status {
         status: "Failure",
         message: &denial.message,
@@ -270,7 +275,8 @@ fn sentence(fault: &Fault) -> String {
         FaultKind::TooLong => "Too long",
     };
     let valueless = matches!(fault.kind, FaultKind::Required | FaultKind::Forbidden);
-    let mut sentence = String::with_capacity(kind.len() + fault.value.len() + fault.message.len() + 4);
+    let mut sentence =
+        String::with_capacity(kind.len() + fault.value.len() + fault.message.len() + 4);
     sentence.push_str(kind);
     if !fault.value.is_empty() && !valueless {
         sentence.push_str(": ");

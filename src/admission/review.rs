@@ -101,10 +101,7 @@ impl<'a> Review<'a> {
         if version != REVIEW_VERSION || kind != REVIEW_KIND {
             return Err(ReviewError::NotAReview(shown(&version), shown(&kind)));
         }
-        request
-            .flatten()
-            .ok_or(ReviewError::NoRequest)?
-            .of(webhook)
+        request.flatten().ok_or(ReviewError::NoRequest)?.of(webhook)
     }
 
     /// Whether the program itself asks.
@@ -167,7 +164,11 @@ impl<'a> Request<'a> {
         if group != GROUP || kind != wanted_kind || sub != wanted_sub {
             return Err(ReviewError::WrongKind {
                 wanted: place_of(wanted_kind, GROUP, wanted_sub),
-                found: place_of(&shown(&kind), &shown(&group), &sub.chars().take(64).collect::<String>()),
+                found: place_of(
+                    &shown(&kind),
+                    &shown(&group),
+                    &sub.chars().take(64).collect::<String>(),
+                ),
             });
         }
         let operation = match self.operation.as_deref() {
@@ -286,18 +287,37 @@ mod tests {
     #[test]
     fn a_body_that_is_no_review_is_an_error_that_says_why() {
         for (text, message) in [
-            (String::new(), "the body is no AdmissionReview: it ends in the middle"),
-            ("[]".to_owned(), "the body is no AdmissionReview: it is no JSON at byte 0"),
-            ("{}".to_owned(), "the body is no admission.k8s.io/v1 AdmissionReview, but (none) (none)"),
             (
-                "{\"apiVersion\":\"admission.k8s.io/v1beta1\",\"kind\":\"AdmissionReview\"}".to_owned(),
+                String::new(),
+                "the body is no AdmissionReview: it ends in the middle",
+            ),
+            (
+                "[]".to_owned(),
+                "the body is no AdmissionReview: it is no JSON at byte 0",
+            ),
+            (
+                "{}".to_owned(),
+                "the body is no admission.k8s.io/v1 AdmissionReview, but (none) (none)",
+            ),
+            (
+                "{\"apiVersion\":\"admission.k8s.io/v1beta1\",\"kind\":\"AdmissionReview\"}"
+                    .to_owned(),
                 "the body is no admission.k8s.io/v1 AdmissionReview, but admission.k8s.io/v1beta1 AdmissionReview",
             ),
-            ("{\"apiVersion\":\"admission.k8s.io/v1\",\"kind\":\"AdmissionReview\"}".to_owned(), "the AdmissionReview has no request"),
+            (
+                "{\"apiVersion\":\"admission.k8s.io/v1\",\"kind\":\"AdmissionReview\"}".to_owned(),
+                "the AdmissionReview has no request",
+            ),
             (body("null"), "the AdmissionReview has no request"),
             (body("{}"), "the AdmissionReview's request has no uid"),
-            (body("{\"uid\":7}"), "the body is no AdmissionReview: request.uid has the wrong type"),
-            (body("{\"uid\":\"u\",\"uid\":\"v\"}"), "the body is no AdmissionReview: request.uid is there twice"),
+            (
+                body("{\"uid\":7}"),
+                "the body is no AdmissionReview: request.uid has the wrong type",
+            ),
+            (
+                body("{\"uid\":\"u\",\"uid\":\"v\"}"),
+                "the body is no AdmissionReview: request.uid is there twice",
+            ),
             (
                 body("{\"uid\":\"u\",\"object\":{},\"object\":{}}"),
                 "the body is no AdmissionReview: request.object is there twice",
@@ -310,10 +330,22 @@ mod tests {
                 request("\"subResource\":\"status\",\"operation\":\"UPDATE\""),
                 "this webhook judges ModelDeploymentScaler.worker.gpustack.ai, not ModelDeploymentScaler.worker.gpustack.ai/status",
             ),
-            (request("\"object\":{}"), "the AdmissionReview's request has no operation"),
-            (request("\"operation\":\"CREATE\""), "the AdmissionReview's request has no object"),
-            (request("\"operation\":\"CREATE\",\"object\":null"), "the AdmissionReview's request has no object"),
-            (request("\"operation\":\"UPDATE\",\"object\":{}"), "the AdmissionReview's request has no oldObject"),
+            (
+                request("\"object\":{}"),
+                "the AdmissionReview's request has no operation",
+            ),
+            (
+                request("\"operation\":\"CREATE\""),
+                "the AdmissionReview's request has no object",
+            ),
+            (
+                request("\"operation\":\"CREATE\",\"object\":null"),
+                "the AdmissionReview's request has no object",
+            ),
+            (
+                request("\"operation\":\"UPDATE\",\"object\":{}"),
+                "the AdmissionReview's request has no oldObject",
+            ),
             (
                 format!("{}}}", request("\"operation\":\"CREATE\",\"object\":{}")),
                 "the body is no AdmissionReview: something follows the review at byte 200",
@@ -334,7 +366,10 @@ mod tests {
 
     #[test]
     fn the_uid_is_found_without_reading_what_follows() {
-        assert_eq!(uid_of(body("{\"name\":\"x\",\"uid\":\"a-b\",\"obj").as_bytes()).as_deref(), Some("a-b"));
+        assert_eq!(
+            uid_of(body("{\"name\":\"x\",\"uid\":\"a-b\",\"obj").as_bytes()).as_deref(),
+            Some("a-b")
+        );
         assert_eq!(uid_of(body("{\"uid\":\"\"}").as_bytes()), None);
         assert_eq!(uid_of(b"{\"uid\":\"x\"}"), None);
         assert_eq!(uid_of(b"\xff"), None);

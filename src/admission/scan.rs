@@ -341,9 +341,11 @@ fn same_in_order<'a>(a: &mut Scan<'a>, b: &mut Scan<'a>) -> Result<Option<bool>,
 fn same_in_any_order<'a>(a: &mut Scan<'a>, b: &mut Scan<'a>) -> Result<bool, ScanError> {
     let (a, b) = (sorted(a)?, sorted(b)?);
     Ok(a.len() == b.len()
-        && a.iter().zip(&b).all(|((key_a, value_a), (key_b, value_b))| {
-            key_a == key_b && same_json(value_a, value_b)
-        }))
+        && a.iter()
+            .zip(&b)
+            .all(|((key_a, value_a), (key_b, value_b))| {
+                key_a == key_b && same_json(value_a, value_b)
+            }))
 }
 
 fn sorted<'a>(scan: &mut Scan<'a>) -> Result<Vec<(Cow<'a, str>, &'a str)>, ScanError> {

@@ -95,11 +95,15 @@ fn backwards(old: &str, new: &str) -> Option<Denial> {
     match (old.term, new.term) {
         (Some(old), Some(new)) if new < old => denial(
             "status.binding.term",
-            format!("status.binding.term must not fall from {old} to {new}: another process took over; take a new term"),
+            format!(
+                "status.binding.term must not fall from {old} to {new}: another process took over; take a new term"
+            ),
         ),
         (Some(old), None) => denial(
             "status.binding.term",
-            format!("status.binding.term {old} must not vanish while status.binding.targetUID stays: read the scaler again"),
+            format!(
+                "status.binding.term {old} must not vanish while status.binding.targetUID stays: read the scaler again"
+            ),
         ),
         _ => None,
     }
@@ -115,7 +119,9 @@ mod tests {
 
     #[test]
     fn a_term_neither_falls_nor_vanishes_while_the_target_stays() {
-        let at = |uid: &str, term: &str| format!("{{\"binding\":{{\"targetUID\":\"{uid}\"{term}}},\"roles\":[]}}");
+        let at = |uid: &str, term: &str| {
+            format!("{{\"binding\":{{\"targetUID\":\"{uid}\"{term}}},\"roles\":[]}}")
+        };
         let five = at("u", ",\"term\":5");
         for (old, new, field) in [
             ("", five.as_str(), ""),
@@ -140,7 +146,9 @@ mod tests {
     #[test]
     fn a_falling_term_is_told_with_both_numbers() {
         assert_eq!(
-            verdict("{\"binding\":{\"term\":5}}", "{\"binding\":{\"term\":4}}").unwrap().1,
+            verdict("{\"binding\":{\"term\":5}}", "{\"binding\":{\"term\":4}}")
+                .unwrap()
+                .1,
             "status.binding.term must not fall from 5 to 4: another process took over; take a new term"
         );
     }

@@ -108,7 +108,11 @@ impl<'a> RoleView<'a> {
         let mut role = Self::default();
         let mut name = None;
         scan.object(|key, scan| match key {
-            "name" => once(&mut name, "spec.roles[].name", scan.text("spec.roles[].name")?),
+            "name" => once(
+                &mut name,
+                "spec.roles[].name",
+                scan.text("spec.roles[].name")?,
+            ),
             "kind" => text(&mut role.kind, "spec.roles[].kind", scan),
             "instanceType" => text(&mut role.instance_type, "spec.roles[].instanceType", scan),
             "replicas" => count(&mut role.replicas, "spec.roles[].replicas", scan),
@@ -204,15 +208,30 @@ mod tests {
     #[test]
     fn what_a_rule_reads_must_be_of_its_type_and_there_once() {
         for (text, error) in [
-            (r#"{"spec":{"roles":[{"name":"a","replicas":"2"}]}}"#, ScanError::Type("spec.roles[].replicas")),
-            (r#"{"spec":{"roles":[{"name":"a","replicas":2.5}]}}"#, ScanError::Type("spec.roles[].replicas")),
-            (r#"{"spec":{"roles":[{"name":"a","replicas":2,"replicas":3}]}}"#, ScanError::Duplicate("spec.roles[].replicas")),
-            (r#"{"spec":{"roles":[],"roles":[]}}"#, ScanError::Duplicate("spec.roles")),
+            (
+                r#"{"spec":{"roles":[{"name":"a","replicas":"2"}]}}"#,
+                ScanError::Type("spec.roles[].replicas"),
+            ),
+            (
+                r#"{"spec":{"roles":[{"name":"a","replicas":2.5}]}}"#,
+                ScanError::Type("spec.roles[].replicas"),
+            ),
+            (
+                r#"{"spec":{"roles":[{"name":"a","replicas":2,"replicas":3}]}}"#,
+                ScanError::Duplicate("spec.roles[].replicas"),
+            ),
+            (
+                r#"{"spec":{"roles":[],"roles":[]}}"#,
+                ScanError::Duplicate("spec.roles"),
+            ),
             (
                 r#"{"metadata":{"annotations":{"modeldeployment.gpustack.ai/scaler-binding":"a","modeldeployment.gpustack.ai/scaler-binding":"b"}}}"#,
                 ScanError::Duplicate(BINDING_ANNOTATION),
             ),
-            (r#"{"metadata":{"annotations":{"modeldeployment.gpustack.ai/scaler-decision":5}}}"#, ScanError::Type(DECISION_ANNOTATION)),
+            (
+                r#"{"metadata":{"annotations":{"modeldeployment.gpustack.ai/scaler-decision":5}}}"#,
+                ScanError::Type(DECISION_ANNOTATION),
+            ),
         ] {
             assert_eq!(DeploymentView::read(text), Err(error), "{text}");
         }

@@ -91,13 +91,18 @@ const DECISION: &str = "modeldeployment.gpustack.ai/scaler-decision";
 impl Fence {
     /// The committed table.
     pub fn read() -> Self {
-        serde_saphyr::from_str(include_str!("deployment.yaml")).expect("the fence's table is YAML of this shape")
+        serde_saphyr::from_str(include_str!("deployment.yaml"))
+            .expect("the fence's table is YAML of this shape")
     }
 
     /// A payload, with the scaler's real UID in it.
     pub fn payload(&self, name: &str, uid: &str) -> String {
-        let text = self.payloads.get(name).unwrap_or_else(|| panic!("no payload {name}"));
-        text.replace("$UID", uid).replace("$OTHER", "00000000-0000-4000-8000-000000000000")
+        let text = self
+            .payloads
+            .get(name)
+            .unwrap_or_else(|| panic!("no payload {name}"));
+        text.replace("$UID", uid)
+            .replace("$OTHER", "00000000-0000-4000-8000-000000000000")
     }
 
     /// The deployment before a write.
@@ -123,22 +128,38 @@ impl Fence {
             match (roles.iter().position(|role| role["name"] == *name), count) {
                 (Some(at), Some(count)) => roles[at]["replicas"] = json!(count),
                 (Some(at), None) => drop(roles.remove(at)),
-                (None, Some(count)) => roles.push(json!({"name": name, "image": "i:1", "replicas": count})),
+                (None, Some(count)) => {
+                    roles.push(json!({"name": name, "image": "i:1", "replicas": count}))
+                }
                 (None, None) => panic!("{}: no role {name}", row.row),
             }
         }
         if let Some(image) = &row.change.image {
             roles[0]["image"] = json!(image);
         }
-        for (key, change) in [(BINDING, &row.change.binding), (DECISION, &row.change.decision)] {
-            let annotations = object["metadata"]["annotations"].as_object_mut().expect("annotations");
+        for (key, change) in [
+            (BINDING, &row.change.binding),
+            (DECISION, &row.change.decision),
+        ] {
+            let annotations = object["metadata"]["annotations"]
+                .as_object_mut()
+                .expect("annotations");
             match change {
-                Some(Some(name)) => drop(annotations.insert(key.to_owned(), self.payload(name, uid).into())),
-                Some(None) => assert!(annotations.remove(key).is_some(), "{}: nothing to remove", row.row),
+                Some(Some(name)) => {
+                    drop(annotations.insert(key.to_owned(), self.payload(name, uid).into()))
+                }
+                Some(None) => assert!(
+                    annotations.remove(key).is_some(),
+                    "{}: nothing to remove",
+                    row.row
+                ),
                 None => {}
             }
         }
-        for (key, value) in [("labels", &row.change.labels), ("finalizers", &row.change.finalizers)] {
+        for (key, value) in [
+            ("labels", &row.change.labels),
+            ("finalizers", &row.change.finalizers),
+        ] {
             if let Some(value) = value {
                 object["metadata"][key] = value.clone();
             }

@@ -94,7 +94,11 @@ impl Table {
 
     fn spec(&self, base: Option<&str>, set: &BTreeMap<String, Value>, remove: &[String]) -> Value {
         let base = base.unwrap_or("B");
-        let mut spec = self.bases.get(base).unwrap_or_else(|| panic!("no base {base}")).clone();
+        let mut spec = self
+            .bases
+            .get(base)
+            .unwrap_or_else(|| panic!("no base {base}"))
+            .clone();
         for pointer in remove {
             take(&mut spec, pointer);
         }
@@ -117,7 +121,10 @@ impl Table {
 
     /// The ModelDeployment with this name in the table.
     pub fn deployment(&self, name: &str) -> Value {
-        let spec = self.targets.get(name).unwrap_or_else(|| panic!("no target {name}"));
+        let spec = self
+            .targets
+            .get(name)
+            .unwrap_or_else(|| panic!("no target {name}"));
         json!({
             "apiVersion": "worker.gpustack.ai/v1alpha1", "kind": "ModelDeployment",
             "metadata": {"name": "t", "namespace": "default"},
@@ -134,7 +141,8 @@ impl Case {
 
     /// The code of the answer.
     pub fn expected_code(&self) -> u16 {
-        self.code.unwrap_or(if self.faults.is_empty() { 200 } else { 422 })
+        self.code
+            .unwrap_or(if self.faults.is_empty() { 200 } else { 422 })
     }
 
     /// The faults of the answer.
@@ -172,7 +180,11 @@ fn put(root: &mut Value, pointer: &str, value: Value) {
                 if !place.is_object() {
                     *place = json!({});
                 }
-                place.as_object_mut().expect("an object").entry(key).or_insert(Value::Null)
+                place
+                    .as_object_mut()
+                    .expect("an object")
+                    .entry(key)
+                    .or_insert(Value::Null)
             }
         };
     }
@@ -181,12 +193,17 @@ fn put(root: &mut Value, pointer: &str, value: Value) {
 
 fn take(root: &mut Value, pointer: &str) {
     let (parent, key) = pointer.rsplit_once('/').expect("a pointer");
-    let parent = root.pointer_mut(parent).unwrap_or_else(|| panic!("nothing at {pointer}"));
+    let parent = root
+        .pointer_mut(parent)
+        .unwrap_or_else(|| panic!("nothing at {pointer}"));
     let taken = match parent {
         Value::Object(fields) => fields.remove(key).is_some(),
         Value::Array(list) => {
             let index: usize = key.parse().expect("an index");
-            index < list.len() && { list.remove(index); true }
+            index < list.len() && {
+                list.remove(index);
+                true
+            }
         }
         _ => false,
     };
@@ -199,31 +216,57 @@ fn made(value: &Value) -> Value {
         Value::Array(list) => list.iter().map(made).collect(),
         Value::Object(fields) => {
             let count = |key: &str| fields.get(key).and_then(Value::as_u64);
-            if let Some([Value::String(part), times]) = fields.get("$repeat").and_then(Value::as_array).map(Vec::as_slice) {
+            if let Some([Value::String(part), times]) = fields
+                .get("$repeat")
+                .and_then(Value::as_array)
+                .map(Vec::as_slice)
+            {
                 let times = usize::try_from(times.as_u64().expect("a count")).expect("a count");
-                let tail = fields.get("$then").and_then(Value::as_str).unwrap_or_default();
+                let tail = fields
+                    .get("$then")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default();
                 return json!(part.repeat(times) + tail);
             }
             if let Some(n) = count("$roles") {
-                return (0..n).map(|i| json!({"name": format!("r{i}"), "maxReplicas": 4})).collect();
+                return (0..n)
+                    .map(|i| json!({"name": format!("r{i}"), "maxReplicas": 4}))
+                    .collect();
             }
             if let Some(n) = count("$badRoles") {
-                return (0..n).map(|i| json!({"name": format!("r{i}"), "maxReplicas": 2000})).collect();
+                return (0..n)
+                    .map(|i| json!({"name": format!("r{i}"), "maxReplicas": 2000}))
+                    .collect();
             }
             if let Some(n) = count("$targets") {
-                return (0..n).map(|i| json!({"name": format!("r{i}"), "target": "1"})).collect();
+                return (0..n)
+                    .map(|i| json!({"name": format!("r{i}"), "target": "1"}))
+                    .collect();
             }
             let pair = |i: u64| {
                 let (a, b) = (i / 15, i % 15);
-                (format!("r{a}"), format!("r{}", if b < a { b } else { b + 1 }))
+                (
+                    format!("r{a}"),
+                    format!("r{}", if b < a { b } else { b + 1 }),
+                )
             };
             if let Some(n) = count("$ratios") {
-                return (0..n).map(pair).map(|(a, b)| json!({"numeratorRole": a, "denominatorRole": b, "target": "1"})).collect();
+                return (0..n)
+                    .map(pair)
+                    .map(|(a, b)| json!({"numeratorRole": a, "denominatorRole": b, "target": "1"}))
+                    .collect();
             }
             if let Some(n) = count("$badRatios") {
-                return (0..n).map(pair).map(|(a, b)| json!({"numeratorRole": a, "denominatorRole": b, "min": "0"})).collect();
+                return (0..n)
+                    .map(pair)
+                    .map(|(a, b)| json!({"numeratorRole": a, "denominatorRole": b, "min": "0"}))
+                    .collect();
             }
-            fields.iter().map(|(key, value)| (key.clone(), made(value))).collect::<serde_json::Map<_, _>>().into()
+            fields
+                .iter()
+                .map(|(key, value)| (key.clone(), made(value)))
+                .collect::<serde_json::Map<_, _>>()
+                .into()
         }
         other => other.clone(),
     }

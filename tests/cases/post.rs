@@ -24,7 +24,11 @@ pub fn object(spec: &Value, meta: Option<&Value>) -> Value {
 }
 
 pub fn review(case: &Case, new: &Value, old: Option<&Value>) -> Vec<u8> {
-    let by = if case.by.as_deref() == Some("operator") { OPERATOR } else { "ann" };
+    let by = if case.by.as_deref() == Some("operator") {
+        OPERATOR
+    } else {
+        "ann"
+    };
     let request = json!({
         "uid": format!("uid-{}", case.n),
         "kind": {"group": "worker.gpustack.ai", "version": "v1", "kind": "ModelDeploymentScaler"},
@@ -40,8 +44,19 @@ pub fn review(case: &Case, new: &Value, old: Option<&Value>) -> Vec<u8> {
 pub fn facts(table: &Table, case: &Case, questions: &[Question]) -> Facts {
     let found = questions.iter().map(|question| match question {
         Question::Target { namespace, name } => {
-            assert_eq!((namespace.as_str(), name.as_str()), ("default", table.new_spec(case)["targetRef"]["name"].as_str().unwrap()));
-            assert_ne!(case.target, Some(json!("unasked")), "{}: the target is not to be read", case.title());
+            assert_eq!(
+                (namespace.as_str(), name.as_str()),
+                (
+                    "default",
+                    table.new_spec(case)["targetRef"]["name"].as_str().unwrap()
+                )
+            );
+            assert_ne!(
+                case.target,
+                Some(json!("unasked")),
+                "{}: the target is not to be read",
+                case.title()
+            );
             let bytes = |value: &Value| Some(Bytes::from(value.to_string()));
             Fact::Object(match &case.target {
                 None => Ok(None),
@@ -57,9 +72,13 @@ pub fn facts(table: &Table, case: &Case, questions: &[Question]) -> Facts {
                 },
             })
         }
-        Question::HintScalersOf { .. } => Fact::Names([&["s".to_owned()], case.scalers.as_slice()].concat()),
+        Question::HintScalersOf { .. } => {
+            Fact::Names([&["s".to_owned()], case.scalers.as_slice()].concat())
+        }
         Question::HintBinding { .. } => Fact::Annotation(case.binding.clone()),
-        Question::Scaler { .. } => panic!("{}: no rule of a scaler asks for a scaler", case.title()),
+        Question::Scaler { .. } => {
+            panic!("{}: no rule of a scaler asks for a scaler", case.title())
+        }
     });
     Facts(found.collect())
 }
@@ -98,6 +117,10 @@ pub fn patch_of(response: &Value) -> json_patch::Patch {
 
 pub fn operation(op: &json_patch::PatchOperation) -> String {
     let op = serde_json::to_value(op).unwrap();
-    format!("{} {} {}", op["op"].as_str().unwrap(), op["path"].as_str().unwrap(), op["value"])
+    format!(
+        "{} {} {}",
+        op["op"].as_str().unwrap(),
+        op["path"].as_str().unwrap(),
+        op["value"]
+    )
 }
-

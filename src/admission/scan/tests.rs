@@ -15,7 +15,8 @@ fn keys(text: &str) -> Result<Vec<(String, String)>, ScanError> {
 
 #[test]
 fn fields_are_seen_in_order_with_the_text_of_their_values() {
-    let found = keys(" { \"a\" : [1, {\"b\": \"]}\"}] ,\"c\\u0064\":\"x\\\"y\" , \"e\":-1.5e3 } ").unwrap();
+    let found =
+        keys(" { \"a\" : [1, {\"b\": \"]}\"}] ,\"c\\u0064\":\"x\\\"y\" , \"e\":-1.5e3 } ").unwrap();
     assert_eq!(
         found,
         [

@@ -14,7 +14,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use mds::serve::metrics::Metrics;
+use mds::{
+    fence::{Actor, RoleCount, TargetState, Verdict, judge},
+    serve::metrics::Metrics,
+};
 use prometheus_client::{encoding::text::encode, registry::Registry};
 use serde_json::Value;
 
@@ -123,6 +126,31 @@ fn the_proof_in_the_readme_is_one_that_a_case_expects() {
         .find(|line| line.contains(" force "))
         .unwrap();
     assert!(proofs.contains(&shown), "{shown}");
+}
+
+#[test]
+fn the_refusal_in_the_readme_is_what_the_fence_says() {
+    let state = |count| TargetState {
+        namespace: "default",
+        name: "llm-serving",
+        uid: "u",
+        roles: vec![RoleCount {
+            name: "server".into(),
+            count,
+        }],
+        binding: Some(r#"{"scalerName":"llm-serving","scalerUID":"u","term":1}"#),
+        ..TargetState::default()
+    };
+    let Verdict::Deny(denial) = judge(Actor::User, Some(&state(2)), &state(5)) else {
+        panic!("not refused");
+    };
+    let readme = page("README.md");
+    let readme = readme.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(readme.contains(&format!("({}): admission webhook", denial.reason.as_str())));
+    assert!(
+        readme.contains(&format!("denied the request: {}", denial.message)),
+        "{denial}"
+    );
 }
 
 #[test]

@@ -418,6 +418,43 @@ fn the_kustomizations_build() {
     }
 }
 
+#[test]
+fn the_kustomization_of_the_readme_builds_and_names_the_image() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let (_, rest) = readme.split_once("<<'END'\n").unwrap();
+    let (kustomization, _) = rest.split_once("\nEND\n").unwrap();
+    // Beside `manifests`, as the user's folder is.
+    let folder = tempfile::Builder::new()
+        .prefix("deploy-")
+        .tempdir_in(root())
+        .unwrap();
+    fs::write(folder.path().join("kustomization.yaml"), kustomization).unwrap();
+    let output = match Command::new("kubectl")
+        .arg("kustomize")
+        .arg(folder.path())
+        .output()
+    {
+        Ok(output) => output,
+        Err(error) => {
+            eprintln!("skipped: no kubectl here ({error})");
+            return;
+        }
+    };
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let objects: Vec<Value> =
+        serde_saphyr::from_multiple(&String::from_utf8(output.stdout).unwrap()).unwrap();
+    let deployment = objects
+        .iter()
+        .find(|object| object["kind"] == "Deployment")
+        .unwrap();
+    let image = &deployment["spec"]["template"]["spec"]["containers"][0]["image"];
+    assert_eq!(image, "registry.example.com/mds:0.1.0");
+}
+
 // === examples ===
 
 #[test]

@@ -26,6 +26,7 @@ pub mod installation;
 pub mod manifests;
 pub mod process;
 pub mod program;
+pub mod proxy;
 pub mod tour;
 
 use std::path::{Path, PathBuf};

@@ -23,7 +23,7 @@ pub const WITHOUT_CONTROLLERS: &str = "MDS_TEST_WITHOUT_CONTROLLERS";
 static OWN: OnceCell<ControlPlane> = OnceCell::const_new();
 
 /// The longest start that is waited for: a busy machine is slow.
-const START: Duration = Duration::from_secs(120);
+const START: Duration = Duration::from_mins(2);
 
 /// The controllers that run: a cluster without nodes has no use for the others.
 const CONTROLLERS: &str = "garbage-collector-controller,namespace-controller,serviceaccount-controller,\
@@ -51,21 +51,18 @@ impl ControlPlane {
     /// The one that the test run shares, or else one that all tests of this program share. It ends with the program.
     pub async fn shared() -> anyhow::Result<Self> {
         let (account, kubectl, controllers) =
-            match env::var_os(SHARED).filter(|path| !path.is_empty()) {
-                Some(path) => {
-                    let account = Account::read(&PathBuf::from(path))
-                        .with_context(|| format!("{SHARED} is set"))?;
-                    let kubectl = env::var_os(KUBECTL).map(PathBuf::from);
-                    (account, kubectl, env::var_os(WITHOUT_CONTROLLERS).is_none())
-                }
-                None => {
-                    let own = OWN.get_or_try_init(Self::start).await?;
-                    (
-                        own.admin.account().clone(),
-                        own.admin.kubectl_program(),
-                        own.controllers,
-                    )
-                }
+            if let Some(path) = env::var_os(SHARED).filter(|path| !path.is_empty()) {
+                let account = Account::read(&PathBuf::from(path))
+                    .with_context(|| format!("{SHARED} is set"))?;
+                let kubectl = env::var_os(KUBECTL).map(PathBuf::from);
+                (account, kubectl, env::var_os(WITHOUT_CONTROLLERS).is_none())
+            } else {
+                let own = OWN.get_or_try_init(Self::start).await?;
+                (
+                    own.admin.account().clone(),
+                    own.admin.kubectl_program(),
+                    own.controllers,
+                )
             };
         Ok(Self {
             // A client of its own: a client does not outlive the runtime of the test that made it.

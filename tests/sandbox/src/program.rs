@@ -19,10 +19,10 @@ use tokio::sync::OnceCell;
 pub const PROGRAM: &str = "MDS_BIN";
 
 /// The longest start that is waited for.
-const START: Duration = Duration::from_secs(60);
+const START: Duration = Duration::from_mins(1);
 
 /// The longest stop: five seconds of drain delay, fifteen of drain, and a busy machine.
-const STOP: Duration = Duration::from_secs(60);
+const STOP: Duration = Duration::from_mins(1);
 
 /// How a program is started.
 #[derive(Clone, Debug)]
@@ -76,7 +76,12 @@ impl Program {
             .arg(format!("--kubeconfig={}", kubeconfig.display()))
             .args(&settings.arguments);
         let began = Instant::now();
-        let process = Process::start("mds serve", command, &folder.path().join("log"))?;
+        let process = Process::start_owning(
+            "mds serve",
+            command,
+            &folder.path().join("log"),
+            Some(folder.path()),
+        )?;
         let mut program = Self {
             process,
             webhook,

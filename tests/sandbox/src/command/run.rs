@@ -69,11 +69,11 @@ impl Args {
             began.elapsed().as_secs_f32()
         );
         let settings = self.settings();
-        let mut installation = tokio::select! {
+        let installation = tokio::select! {
             installation = Installation::install(plane.admin(), &settings) => installation?,
             () = signals.next() => return Ok(INTERRUPTED.into()),
         };
-        describe(&mut installation);
+        describe(&installation);
         let kubeconfig = sandbox::repository().join(".sandbox/kubeconfig");
         std::fs::create_dir_all(sandbox::repository().join(".sandbox"))?;
         plane.admin().account().write(&kubeconfig)?;
@@ -119,7 +119,7 @@ impl Args {
         }
         untouched(&admin).await?;
         // Not interrupted: what is made must be known, to be removed.
-        let mut installation =
+        let installation =
             Installation::install_except(&admin, &self.settings(), runs_on_nodes)
                 .await
                 .with_context(|| {
@@ -128,7 +128,7 @@ impl Args {
                         self.webhook_address
                     )
                 })?;
-        describe(&mut installation);
+        describe(&installation);
         let outcome = tokio::select! {
             outcome = walk(&installation) => outcome.map(|()| ExitCode::SUCCESS),
             () = signals.next() => Ok(INTERRUPTED.into()),
@@ -150,13 +150,13 @@ async fn walk(installation: &Installation) -> anyhow::Result<()> {
     let mut out = io::stdout();
     let colour = out.is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let mut teller = Teller::new(&mut out, colour);
-    tour::walk(installation, &mut teller).await?;
+    tour::walk(installation.admin(), installation.account(), &mut teller).await?;
     let checks = teller.checks();
     println!("\nThe tour is over: {checks} promises checked, all kept.");
     Ok(())
 }
 
-fn describe(installation: &mut Installation) {
+fn describe(installation: &Installation) {
     for object in installation.left_out() {
         println!("Left out here: {object}");
     }

@@ -12,6 +12,7 @@ use tokio::process::Command;
 ///
 /// The command finds the administrator's kubeconfig in MDS_TEST_KUBECONFIG, and kubectl on the PATH. Its exit code is
 /// passed on.
+#[expect(clippy::doc_markdown, reason = "a help text has no markup")]
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The command and its arguments

@@ -1,10 +1,5 @@
 //! The control plane itself: it starts, answers, collects garbage, and ends.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a cluster that does not answer fails the test"
-)]
-
 use sandbox::cluster::eventually;
 use sandbox::control_plane::ControlPlane;
 use serde_json::{Value, json};
@@ -40,11 +35,11 @@ async fn what_an_owner_leaves_behind_is_collected() {
         .unwrap()
         .ok()
         .unwrap();
-    let owned = config_map(&namespace, "owned", Some(&owner));
-    admin.create(&owned).await.unwrap().ok().unwrap();
+    let orphan = config_map(&namespace, "owned", Some(&owner));
+    admin.create(&orphan).await.unwrap().ok().unwrap();
     admin.delete(&owner).await.unwrap().ok().unwrap();
     eventually("the owned object is gone", async || {
-        match admin.get(&owned).await?.status {
+        match admin.get(&orphan).await?.status {
             404 => Ok(()),
             status => anyhow::bail!("{status}"),
         }

@@ -1,18 +1,15 @@
 //! `mds` as a child process: its certificates, its server, and how to disturb it.
 
 use crate::account::Account;
+use crate::health;
 use crate::process::{Process, Signal, free_ports};
 use anyhow::{Context, bail};
-use bytes::Bytes;
-use http_body_util::{BodyExt, Empty};
-use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use std::env;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
-use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
 
 /// Names the `mds` to run; without it, it is built.
@@ -117,18 +114,7 @@ impl Program {
 
     /// Asks the health port: `/livez`, `/readyz`, `/metrics`.
     pub async fn health(&self, path: &str) -> anyhow::Result<(u16, String)> {
-        let stream = TcpStream::connect(self.health).await?;
-        let (mut sender, connection) =
-            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-        let connection = tokio::spawn(connection);
-        let request = http::Request::get(path)
-            .header(http::header::HOST, self.health.to_string())
-            .body(Empty::<Bytes>::new())?;
-        let response = sender.send_request(request).await?;
-        let code = response.status().as_u16();
-        let body = response.into_body().collect().await?.to_bytes();
-        connection.abort();
-        Ok((code, String::from_utf8_lossy(&body).into_owned()))
+        health::get(self.health, path).await
     }
 
     /// Where the API server calls it.

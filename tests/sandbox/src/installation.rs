@@ -79,7 +79,7 @@ impl Installation {
             }),
             Err(error) => {
                 if let Err(second) = remove(admin, &made).await {
-                    return Err(error.context(format!("and not all was removed: {second:#}")));
+                    bail!("{error:#}; and not all that was made was removed: {second:#}");
                 }
                 Err(error)
             }

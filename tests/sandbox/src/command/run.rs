@@ -1,7 +1,7 @@
 //! `sandbox run`: the tour, on a control plane of its own or on a cluster that exists.
 
 use super::signals::Signals;
-use anyhow::{Context, bail};
+use anyhow::bail;
 use sandbox::account::Account;
 use sandbox::cluster::Cluster;
 use sandbox::control_plane::ControlPlane;
@@ -119,15 +119,22 @@ impl Args {
         }
         untouched(&admin).await?;
         // Not interrupted: what is made must be known, to be removed.
-        let installation =
-            Installation::install_except(&admin, &self.settings(), runs_on_nodes)
-                .await
-                .with_context(|| {
-                    format!(
-                        "mds could not be installed; the API server must reach this machine at {}: --webhook-address",
-                        self.webhook_address
-                    )
-                })?;
+        let installation = match Installation::install_except(
+            &admin,
+            &self.settings(),
+            runs_on_nodes,
+        )
+        .await
+        {
+            Ok(installation) => installation,
+            Err(error) if format!("{error:#}").contains("failed calling webhook") => {
+                let address = self.webhook_address;
+                return Err(error.context(format!(
+                        "the API server must reach this machine, and does not at {address}: say --webhook-address"
+                    )));
+            }
+            Err(error) => return Err(error),
+        };
         describe(&installation);
         let outcome = tokio::select! {
             outcome = walk(&installation) => outcome.map(|()| ExitCode::SUCCESS),

@@ -12,12 +12,16 @@ UNIT_TESTS = $(basename $(notdir $(filter-out tests/cluster_%,$(wildcard tests/*
 BUILD = $(CARGO) build --workspace --bins --locked
 SANDBOX = MDS_BIN='$(TARGET)/debug/mds' '$(TARGET)/debug/sandbox'
 
-.PHONY: help run test unit check bench fuzz clean
+.PHONY: help tools run test unit check bench fuzz clean
 
 help: ## lists the targets
 	@sed -n 's/^\([a-z]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
-run: ## a real control plane, mds inside, a tour, then yours for kubectl (ONCE=1; CLUSTER=kubeconfig, YES=1)
+tools:
+	@command -v $(CARGO) >/dev/null || { echo "cargo is missing: install Rust (https://rustup.rs)" >&2; exit 1; }
+	@command -v cc >/dev/null || { echo "a C compiler is missing: install cc (build-essential, gcc or clang)" >&2; exit 1; }
+
+run: tools ## a real control plane, mds inside, a tour, then yours for kubectl (ONCE=1; CLUSTER=kubeconfig, YES=1)
 	@$(BUILD)
 	@$(SANDBOX) run $(if $(ONCE),--once) $(if $(CLUSTER),--cluster '$(CLUSTER)' $(if $(YES),--yes))
 
@@ -25,7 +29,7 @@ test: unit ## all tests: the unit tests, then those on one real control plane
 	@$(BUILD)
 	@$(SANDBOX) test -- $(CARGO) test --workspace --locked $(addprefix --test ,$(CLUSTER_TESTS))
 
-unit: ## unit and property tests, examples, rules of the house; Rust and a C compiler are enough
+unit: tools ## unit and property tests, examples, rules of the house; Rust and a C compiler are enough
 	$(CARGO) test --workspace --locked --lib --bins $(addprefix --test ,$(UNIT_TESTS))
 	$(CARGO) test --workspace --locked --doc
 

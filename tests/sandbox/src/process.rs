@@ -154,14 +154,7 @@ impl Process {
     /// Sends a signal.
     pub fn signal(&mut self, signal: Signal) -> anyhow::Result<()> {
         self.still_runs()?;
-        let status = Command::new("sh")
-            .args(["-c", "kill -s \"$1\" \"$2\"", "sh", signal.name()])
-            .arg(self.pid().to_string())
-            .status()?;
-        if !status.success() {
-            bail!("cannot send {} to {}", signal.name(), self.name);
-        }
-        Ok(())
+        send(signal, self.pid()).with_context(|| self.name.clone())
     }
 
     /// Waits until it ends by itself.
@@ -208,6 +201,22 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// Ends somebody else's child politely.
+pub fn terminate(pid: u32) -> anyhow::Result<()> {
+    send(Signal::Terminate, pid)
+}
+
+fn send(signal: Signal, pid: u32) -> anyhow::Result<()> {
+    let status = Command::new("sh")
+        .args(["-c", "kill -s \"$1\" \"$2\"", "sh", signal.name()])
+        .arg(pid.to_string())
+        .status()?;
+    if !status.success() {
+        bail!("cannot send {} to process {pid}", signal.name());
+    }
+    Ok(())
 }
 
 /// A command whose arguments are given as `--name=value` pairs.

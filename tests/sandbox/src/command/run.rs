@@ -48,7 +48,7 @@ impl Args {
         // The programs are built first: a fault in them is told before anything runs.
         tokio::select! {
             built = program::binary() => built.map(drop)?,
-            () = signals.next() => return Ok(INTERRUPTED.into()),
+            _ = signals.next() => return Ok(INTERRUPTED.into()),
         }
         match &self.cluster {
             None => self.on_its_own(&mut signals).await,
@@ -60,7 +60,7 @@ impl Args {
         let began = Instant::now();
         let plane = tokio::select! {
             plane = ControlPlane::start() => plane?,
-            () = signals.next() => return Ok(INTERRUPTED.into()),
+            _ = signals.next() => return Ok(INTERRUPTED.into()),
         };
         println!(
             "Control plane: {} at {}, ready after {:.1} s",
@@ -71,7 +71,7 @@ impl Args {
         let settings = self.settings();
         let installation = tokio::select! {
             installation = Installation::install(plane.admin(), &settings) => installation?,
-            () = signals.next() => return Ok(INTERRUPTED.into()),
+            _ = signals.next() => return Ok(INTERRUPTED.into()),
         };
         describe(&installation);
         let kubeconfig = sandbox::repository().join(".sandbox/kubeconfig");
@@ -81,7 +81,7 @@ impl Args {
 
         let outcome = tokio::select! {
             outcome = walk(&installation) => outcome,
-            () = signals.next() => return Ok(INTERRUPTED.into()),
+            _ = signals.next() => return Ok(INTERRUPTED.into()),
         };
         if outcome.is_err() {
             eprintln!("The program's log:\n{}", installation.program().log());
@@ -138,7 +138,7 @@ impl Args {
         describe(&installation);
         let outcome = tokio::select! {
             outcome = walk(&installation) => outcome.map(|()| ExitCode::SUCCESS),
-            () = signals.next() => Ok(INTERRUPTED.into()),
+            _ = signals.next() => Ok(INTERRUPTED.into()),
         };
         println!("\nRemoving what was made.");
         installation.remove().await?;

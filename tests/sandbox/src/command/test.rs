@@ -1,8 +1,9 @@
 //! `sandbox test`: a command that finds a control plane in its environment.
 
-use super::signals::Signals;
+use super::signals::{Asked, Signals};
 use anyhow::{Context, bail};
 use sandbox::control_plane::{ControlPlane, KUBECTL, SHARED, WITHOUT_CONTROLLERS};
+use sandbox::process::terminate;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -27,7 +28,7 @@ impl Args {
         let began = Instant::now();
         let plane = tokio::select! {
             plane = ControlPlane::start() => plane?,
-            () = signals.next() => bail!("interrupted"),
+            _ = signals.next() => bail!("interrupted"),
         };
         eprintln!(
             "sandbox: {} at {}, ready after {:.1} s",
@@ -61,8 +62,11 @@ impl Args {
         let status = loop {
             tokio::select! {
                 status = child.wait() => break status?,
-                // The command gets Ctrl-C too, and ends by itself; the control plane ends after it.
-                () = signals.next() => {}
+                asked = signals.next() => match (asked, child.id()) {
+                    // The command gets Ctrl-C too, and ends by itself; the control plane ends after it.
+                    (Asked::ByTerminal, _) | (_, None) => {}
+                    (Asked::Alone, Some(pid)) => terminate(pid)?,
+                },
             }
         };
         Ok(ExitCode::from(

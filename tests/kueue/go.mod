@@ -1,3 +1,5 @@
+// The real Kueue, for tests/sandbox/src/kueue.rs: a module of its own, since its Kubernetes version differs from
+// tests/controlplane's. It has no Go file: the main file of Kueue itself is laid over it when it is built.
 module kueue
 
 go 1.26.0

@@ -2,7 +2,7 @@
 
 use crate::account::Account;
 use crate::health;
-use crate::process::{Process, Signal, free_ports};
+use crate::process::{Process, Signal, free_ports, on_free_ports};
 use anyhow::{Context, bail};
 use serde_json::Value;
 use std::env;
@@ -55,9 +55,17 @@ impl Program {
     /// Makes its certificates, starts it under an account, and waits until it is ready.
     pub async fn start(account: &Account, settings: &Settings) -> anyhow::Result<Self> {
         let mds = binary().await?;
+        on_free_ports(async || Self::start_once(&mds, account, settings).await).await
+    }
+
+    async fn start_once(
+        mds: &Path,
+        account: &Account,
+        settings: &Settings,
+    ) -> anyhow::Result<Self> {
         let folder = tempfile::Builder::new().prefix("sandbox-mds-").tempdir()?;
         let tls = folder.path().join("tls");
-        let authority = certificates(&mds, &tls, settings.host).await?;
+        let authority = certificates(mds, &tls, settings.host).await?;
         let kubeconfig = folder.path().join("kubeconfig");
         account.write(&kubeconfig)?;
 

@@ -2,7 +2,7 @@
 
 use super::signals::{Asked, Signals};
 use anyhow::{Context, bail};
-use sandbox::control_plane::{ControlPlane, KUBECTL, SHARED, WITHOUT_CONTROLLERS};
+use sandbox::control_plane::{ControlPlane, KUBECTL, SHARED, SKIPPED, WITHOUT_CONTROLLERS};
 use sandbox::process::terminate;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -56,6 +56,8 @@ impl Args {
         if !plane.has_controllers() {
             child.env(WITHOUT_CONTROLLERS, "1");
         }
+        let skipped = tempfile::NamedTempFile::new()?;
+        child.env(SKIPPED, skipped.path());
         let mut child = child
             .spawn()
             .with_context(|| format!("cannot start {}", program.display()))?;
@@ -69,6 +71,13 @@ impl Args {
                 },
             }
         };
+        let skipped = std::fs::read_to_string(skipped.path()).unwrap_or_default();
+        if !skipped.is_empty() {
+            eprintln!("sandbox: {} tests skipped", skipped.lines().count());
+            for line in skipped.lines() {
+                eprintln!("sandbox:   {line}");
+            }
+        }
         Ok(ExitCode::from(
             status
                 .code()

@@ -51,7 +51,7 @@ async fn steps(
             cluster: alice(admin, namespace).await?,
         },
         mds: Speaker {
-            name: "mds (the tour, with the program's account)",
+            name: "mds (played by the tour)",
             cluster: account.clone(),
         },
         namespace: namespace.to_owned(),

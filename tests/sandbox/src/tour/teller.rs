@@ -64,7 +64,10 @@ impl<'a> Teller<'a> {
 
     /// Says something in between.
     pub fn say(&mut self, text: &str) -> anyhow::Result<()> {
-        writeln!(self.out, "   {text}")?;
+        writeln!(self.out)?;
+        for line in text.lines() {
+            writeln!(self.out, "   {line}")?;
+        }
         Ok(())
     }
 

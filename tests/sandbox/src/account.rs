@@ -79,6 +79,15 @@ impl Account {
         }
     }
 
+    /// The same API server without credentials.
+    #[must_use]
+    pub fn anonymous(&self) -> Self {
+        Self {
+            user: json!({}),
+            ..self.clone()
+        }
+    }
+
     /// The same account, acting as somebody else: what the API server calls impersonation.
     #[must_use]
     pub fn acting_as(&self, user: &str, groups: &[&str]) -> Self {

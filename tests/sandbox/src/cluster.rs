@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use tokio::process::Command;
 
 /// How long something that is true a moment later is waited for.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The content types of the patches that Kubernetes knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -293,8 +293,7 @@ impl Cluster {
         kind: Patch,
         patch: &Value,
     ) -> anyhow::Result<Answer> {
-        self.patch_path(&self.path(object).await?, kind, patch)
-            .await
+        self.patch_at(&self.path(object).await?, kind, patch).await
     }
 
     /// Patches the status of the object that `object` names.
@@ -304,17 +303,12 @@ impl Cluster {
         kind: Patch,
         patch: &Value,
     ) -> anyhow::Result<Answer> {
-        let path = format!("{}/status", self.path(object).await?);
-        self.patch_path(&path, kind, patch).await
+        let at = format!("{}/status", self.path(object).await?);
+        self.patch_at(&at, kind, patch).await
     }
 
     /// Patches what is at a path.
-    pub async fn patch_path(
-        &self,
-        path: &str,
-        kind: Patch,
-        patch: &Value,
-    ) -> anyhow::Result<Answer> {
+    pub async fn patch_at(&self, at: &str, kind: Patch, patch: &Value) -> anyhow::Result<Answer> {
         let (content, query) = match kind {
             Patch::Merge => ("application/merge-patch+json", ""),
             Patch::Json => ("application/json-patch+json", ""),
@@ -323,7 +317,7 @@ impl Cluster {
                 "?fieldManager=sandbox&force=true",
             ),
         };
-        self.send_as("PATCH", &format!("{path}{query}"), content, Some(patch))
+        self.send_as("PATCH", &format!("{at}{query}"), content, Some(patch))
             .await
     }
 

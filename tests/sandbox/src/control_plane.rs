@@ -5,10 +5,12 @@ use crate::account::Account;
 use crate::authority::{Authority, write_token_key};
 use crate::binaries::Binaries;
 use crate::cluster::Cluster;
-use crate::process::{Process, command, free_ports};
+use crate::process::{Process, command, free_ports, on_free_ports};
 use anyhow::{Context, bail};
 use serde_json::json;
 use std::env;
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tokio::sync::OnceCell;
@@ -22,8 +24,22 @@ pub const WITHOUT_CONTROLLERS: &str = "MDS_TEST_WITHOUT_CONTROLLERS";
 /// One for all tests of a program that was started alone. Never dropped; its children watch for the program's end.
 static OWN: OnceCell<ControlPlane> = OnceCell::const_new();
 
+/// Names the file that the tests which skip are written to, so that a run can count them.
+pub const SKIPPED: &str = "MDS_TEST_SKIPPED";
+
+/// Says that a test skips, and why: on standard error, and where the run counts them.
+pub fn skip(test: &str, why: &str) -> anyhow::Result<()> {
+    eprintln!("skipped: {test}: {why}");
+    if let Some(path) = env::var_os(SKIPPED).filter(|path| !path.is_empty()) {
+        let mut file = File::options().append(true).create(true).open(path)?;
+        // One write, so that two programs do not mix their lines.
+        file.write_all(format!("{test}: {why}\n").as_bytes())?;
+    }
+    Ok(())
+}
+
 /// The longest start that is waited for: a busy machine is slow.
-const START: Duration = Duration::from_secs(120);
+const START: Duration = Duration::from_mins(2);
 
 /// The controllers that run: a cluster without nodes has no use for the others.
 const CONTROLLERS: &str = "garbage-collector-controller,namespace-controller,serviceaccount-controller,\
@@ -51,21 +67,18 @@ impl ControlPlane {
     /// The one that the test run shares, or else one that all tests of this program share. It ends with the program.
     pub async fn shared() -> anyhow::Result<Self> {
         let (account, kubectl, controllers) =
-            match env::var_os(SHARED).filter(|path| !path.is_empty()) {
-                Some(path) => {
-                    let account = Account::read(&PathBuf::from(path))
-                        .with_context(|| format!("{SHARED} is set"))?;
-                    let kubectl = env::var_os(KUBECTL).map(PathBuf::from);
-                    (account, kubectl, env::var_os(WITHOUT_CONTROLLERS).is_none())
-                }
-                None => {
-                    let own = OWN.get_or_try_init(Self::start).await?;
-                    (
-                        own.admin.account().clone(),
-                        own.admin.kubectl_program(),
-                        own.controllers,
-                    )
-                }
+            if let Some(path) = env::var_os(SHARED).filter(|path| !path.is_empty()) {
+                let account = Account::read(&PathBuf::from(path))
+                    .with_context(|| format!("{SHARED} is set"))?;
+                let kubectl = env::var_os(KUBECTL).map(PathBuf::from);
+                (account, kubectl, env::var_os(WITHOUT_CONTROLLERS).is_none())
+            } else {
+                let own = OWN.get_or_try_init(Self::start).await?;
+                (
+                    own.admin.account().clone(),
+                    own.admin.kubectl_program(),
+                    own.controllers,
+                )
             };
         Ok(Self {
             // A client of its own: a client does not outlive the runtime of the test that made it.
@@ -78,16 +91,7 @@ impl ControlPlane {
     /// Starts one and waits until it is ready.
     pub async fn start() -> anyhow::Result<Self> {
         let binaries = tokio::task::spawn_blocking(Binaries::locate).await??;
-        // A free port can be taken by somebody else before it is listened on.
-        let mut attempts = 0;
-        loop {
-            attempts += 1;
-            match Self::start_once(&binaries).await {
-                Err(error)
-                    if attempts < 3 && format!("{error:#}").contains("address already in use") => {}
-                outcome => return outcome,
-            }
-        }
+        on_free_ports(async || Self::start_once(&binaries).await).await
     }
 
     async fn start_once(binaries: &Binaries) -> anyhow::Result<Self> {
@@ -146,8 +150,8 @@ impl ControlPlane {
         &self.admin
     }
 
-    /// Whether garbage is collected, namespaces go away and roles are aggregated here. Tests that need it say that they
-    /// skip where it is not so.
+    /// Whether garbage is collected, namespaces go away and roles are aggregated here. Tests that need it
+    /// [`skip`] where it is not so.
     pub fn has_controllers(&self) -> bool {
         self.controllers
     }

@@ -1,10 +1,12 @@
 //! `mds` in a cluster: what `manifests/` holds, the program under its own service account, and webhooks that lead to it.
 
 use crate::cluster::{Cluster, eventually};
+use crate::control_plane::ControlPlane;
 use crate::manifests;
 use crate::program::{Program, Settings};
 use anyhow::bail;
 use serde_json::{Value, json};
+use tokio::sync::OnceCell;
 
 /// The program's namespace, and its service account's name.
 pub const NAMESPACE: &str = "mds-system";
@@ -19,6 +21,39 @@ pub struct Installation {
     program: Program,
     made: Vec<Value>,
     left_out: Vec<String>,
+}
+
+/// One for all tests of a program. Never dropped; the server watches for the program's end.
+static SHARED: OnceCell<Installation> = OnceCell::const_new();
+
+/// An installation that all tests of a program share, as one test sees it.
+#[derive(Debug)]
+pub struct Shared {
+    /// The administrator.
+    pub admin: Cluster,
+    /// The program's own account.
+    pub account: Cluster,
+    /// The server's process id and the like.
+    pub installation: &'static Installation,
+}
+
+impl Shared {
+    /// Installs `mds` into the shared control plane, once for this program.
+    pub async fn connect() -> anyhow::Result<Self> {
+        let plane = ControlPlane::shared().await?;
+        let installation = SHARED
+            .get_or_try_init(|| async {
+                Installation::install(plane.admin(), &Settings::default()).await
+            })
+            .await?;
+        // Clients of its own: a client does not outlive the runtime of the test that made it.
+        let account = installation.account.account().clone();
+        Ok(Self {
+            admin: plane.admin().clone(),
+            account: plane.admin().seen_by(account).await?,
+            installation,
+        })
+    }
 }
 
 impl Installation {
@@ -44,7 +79,7 @@ impl Installation {
             }),
             Err(error) => {
                 if let Err(second) = remove(admin, &made).await {
-                    return Err(error.context(format!("and not all was removed: {second:#}")));
+                    bail!("{error:#}; and not all that was made was removed: {second:#}");
                 }
                 Err(error)
             }
@@ -116,7 +151,12 @@ impl Installation {
     }
 
     /// The running program.
-    pub fn program(&mut self) -> &mut Program {
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// The running program, to disturb it.
+    pub fn program_mut(&mut self) -> &mut Program {
         &mut self.program
     }
 

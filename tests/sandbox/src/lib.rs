@@ -12,6 +12,7 @@
 //! | [`installation`] | `mds` installed, running and heeded |
 //! | [`program`] | `mds certs` and `mds serve` under the real service account |
 //! | [`proxy`] | faults between a program and the API server |
+//! | [`kueue`] | the real Kueue, for who asks for it |
 //! | [`tour`] | what `make run` shows |
 //! | [`process`] | children that end with their parent |
 //!
@@ -22,10 +23,14 @@ pub mod authority;
 pub mod binaries;
 pub mod cluster;
 pub mod control_plane;
+mod go;
+mod health;
 pub mod installation;
+pub mod kueue;
 pub mod manifests;
 pub mod process;
 pub mod program;
+pub mod proxy;
 pub mod tour;
 
 use std::path::{Path, PathBuf};

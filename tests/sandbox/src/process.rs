@@ -154,14 +154,7 @@ impl Process {
     /// Sends a signal.
     pub fn signal(&mut self, signal: Signal) -> anyhow::Result<()> {
         self.still_runs()?;
-        let status = Command::new("sh")
-            .args(["-c", "kill -s \"$1\" \"$2\"", "sh", signal.name()])
-            .arg(self.pid().to_string())
-            .status()?;
-        if !status.success() {
-            bail!("cannot send {} to {}", signal.name(), self.name);
-        }
-        Ok(())
+        send(signal, self.pid()).with_context(|| self.name.clone())
     }
 
     /// Waits until it ends by itself.
@@ -210,6 +203,22 @@ impl Drop for Process {
     }
 }
 
+/// Ends somebody else's child politely.
+pub fn terminate(pid: u32) -> anyhow::Result<()> {
+    send(Signal::Terminate, pid)
+}
+
+fn send(signal: Signal, pid: u32) -> anyhow::Result<()> {
+    let status = Command::new("sh")
+        .args(["-c", "kill -s \"$1\" \"$2\"", "sh", signal.name()])
+        .arg(pid.to_string())
+        .status()?;
+    if !status.success() {
+        bail!("cannot send {} to process {pid}", signal.name());
+    }
+    Ok(())
+}
+
 /// A command whose arguments are given as `--name=value` pairs.
 pub fn command(program: impl AsRef<OsStr>, flags: &[(&str, String)]) -> Command {
     let mut command = Command::new(program);
@@ -217,6 +226,24 @@ pub fn command(program: impl AsRef<OsStr>, flags: &[(&str, String)]) -> Command 
         command.arg(format!("--{name}={value}"));
     }
     command
+}
+
+/// Starts something on free ports, again when somebody else took one in between.
+pub async fn on_free_ports<T>(start: impl AsyncFn() -> anyhow::Result<T>) -> anyhow::Result<T> {
+    let mut attempts = 1;
+    loop {
+        match start().await {
+            Err(error)
+                if attempts < 3
+                    && format!("{error:#}")
+                        .to_ascii_lowercase()
+                        .contains("address already in use") =>
+            {
+                attempts += 1;
+            }
+            outcome => return outcome,
+        }
+    }
 }
 
 /// Loopback ports that are free now. All are held until all are known, so they differ.
@@ -268,6 +295,19 @@ mod tests {
         drop(child.watcher.stdin.take());
         let status = child.wait(Duration::from_secs(10)).await.unwrap();
         assert!(!status.success());
+    }
+
+    #[tokio::test]
+    async fn a_port_that_was_taken_is_no_reason_to_give_up_at_once() {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        let attempts = AtomicU32::new(0);
+        let started = on_free_ports(async || match attempts.fetch_add(1, Ordering::SeqCst) {
+            0 => bail!("bind: Address already in use (os error 98)"),
+            n => Ok(n),
+        });
+        assert_eq!(started.await.unwrap(), 1);
+        let failed = on_free_ports(async || -> anyhow::Result<()> { bail!("no such file") });
+        assert_eq!(failed.await.unwrap_err().to_string(), "no such file");
     }
 
     #[tokio::test]

@@ -1,28 +1,25 @@
 //! `mds` as a child process: its certificates, its server, and how to disturb it.
 
 use crate::account::Account;
-use crate::process::{Process, Signal, free_ports};
+use crate::health;
+use crate::process::{Process, Signal, free_ports, on_free_ports};
 use anyhow::{Context, bail};
-use bytes::Bytes;
-use http_body_util::{BodyExt, Empty};
-use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use std::env;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
-use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
 
 /// Names the `mds` to run; without it, it is built.
 pub const PROGRAM: &str = "MDS_BIN";
 
 /// The longest start that is waited for.
-const START: Duration = Duration::from_secs(60);
+const START: Duration = Duration::from_mins(1);
 
 /// The longest stop: five seconds of drain delay, fifteen of drain, and a busy machine.
-const STOP: Duration = Duration::from_secs(60);
+const STOP: Duration = Duration::from_mins(1);
 
 /// How a program is started.
 #[derive(Clone, Debug)]
@@ -58,9 +55,17 @@ impl Program {
     /// Makes its certificates, starts it under an account, and waits until it is ready.
     pub async fn start(account: &Account, settings: &Settings) -> anyhow::Result<Self> {
         let mds = binary().await?;
+        on_free_ports(async || Self::start_once(&mds, account, settings).await).await
+    }
+
+    async fn start_once(
+        mds: &Path,
+        account: &Account,
+        settings: &Settings,
+    ) -> anyhow::Result<Self> {
         let folder = tempfile::Builder::new().prefix("sandbox-mds-").tempdir()?;
         let tls = folder.path().join("tls");
-        let authority = certificates(&mds, &tls, settings.host).await?;
+        let authority = certificates(mds, &tls, settings.host).await?;
         let kubeconfig = folder.path().join("kubeconfig");
         account.write(&kubeconfig)?;
 
@@ -76,7 +81,12 @@ impl Program {
             .arg(format!("--kubeconfig={}", kubeconfig.display()))
             .args(&settings.arguments);
         let began = Instant::now();
-        let process = Process::start("mds serve", command, &folder.path().join("log"))?;
+        let process = Process::start_owning(
+            "mds serve",
+            command,
+            &folder.path().join("log"),
+            Some(folder.path()),
+        )?;
         let mut program = Self {
             process,
             webhook,
@@ -112,18 +122,7 @@ impl Program {
 
     /// Asks the health port: `/livez`, `/readyz`, `/metrics`.
     pub async fn health(&self, path: &str) -> anyhow::Result<(u16, String)> {
-        let stream = TcpStream::connect(self.health).await?;
-        let (mut sender, connection) =
-            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-        let connection = tokio::spawn(connection);
-        let request = http::Request::get(path)
-            .header(http::header::HOST, self.health.to_string())
-            .body(Empty::<Bytes>::new())?;
-        let response = sender.send_request(request).await?;
-        let code = response.status().as_u16();
-        let body = response.into_body().collect().await?.to_bytes();
-        connection.abort();
-        Ok((code, String::from_utf8_lossy(&body).into_owned()))
+        health::get(self.health, path).await
     }
 
     /// Where the API server calls it.

@@ -1,7 +1,7 @@
 //! `sandbox run`: the tour, on a control plane of its own or on a cluster that exists.
 
 use super::signals::Signals;
-use anyhow::{Context, bail};
+use anyhow::bail;
 use sandbox::account::Account;
 use sandbox::cluster::Cluster;
 use sandbox::control_plane::ControlPlane;
@@ -48,7 +48,7 @@ impl Args {
         // The programs are built first: a fault in them is told before anything runs.
         tokio::select! {
             built = program::binary() => built.map(drop)?,
-            () = signals.next() => return Ok(INTERRUPTED.into()),
+            _ = signals.next() => return Ok(INTERRUPTED.into()),
         }
         match &self.cluster {
             None => self.on_its_own(&mut signals).await,
@@ -60,7 +60,7 @@ impl Args {
         let began = Instant::now();
         let plane = tokio::select! {
             plane = ControlPlane::start() => plane?,
-            () = signals.next() => return Ok(INTERRUPTED.into()),
+            _ = signals.next() => return Ok(INTERRUPTED.into()),
         };
         println!(
             "Control plane: {} at {}, ready after {:.1} s",
@@ -69,11 +69,11 @@ impl Args {
             began.elapsed().as_secs_f32()
         );
         let settings = self.settings();
-        let mut installation = tokio::select! {
+        let installation = tokio::select! {
             installation = Installation::install(plane.admin(), &settings) => installation?,
-            () = signals.next() => return Ok(INTERRUPTED.into()),
+            _ = signals.next() => return Ok(INTERRUPTED.into()),
         };
-        describe(&mut installation);
+        describe(&installation);
         let kubeconfig = sandbox::repository().join(".sandbox/kubeconfig");
         std::fs::create_dir_all(sandbox::repository().join(".sandbox"))?;
         plane.admin().account().write(&kubeconfig)?;
@@ -81,7 +81,7 @@ impl Args {
 
         let outcome = tokio::select! {
             outcome = walk(&installation) => outcome,
-            () = signals.next() => return Ok(INTERRUPTED.into()),
+            _ = signals.next() => return Ok(INTERRUPTED.into()),
         };
         if outcome.is_err() {
             eprintln!("The program's log:\n{}", installation.program().log());
@@ -119,19 +119,26 @@ impl Args {
         }
         untouched(&admin).await?;
         // Not interrupted: what is made must be known, to be removed.
-        let mut installation =
-            Installation::install_except(&admin, &self.settings(), runs_on_nodes)
-                .await
-                .with_context(|| {
-                    format!(
-                        "mds could not be installed; the API server must reach this machine at {}: --webhook-address",
-                        self.webhook_address
-                    )
-                })?;
-        describe(&mut installation);
+        let installation = match Installation::install_except(
+            &admin,
+            &self.settings(),
+            runs_on_nodes,
+        )
+        .await
+        {
+            Ok(installation) => installation,
+            Err(error) if format!("{error:#}").contains("failed calling webhook") => {
+                let address = self.webhook_address;
+                return Err(error.context(format!(
+                        "the API server must reach this machine, and does not at {address}: say --webhook-address"
+                    )));
+            }
+            Err(error) => return Err(error),
+        };
+        describe(&installation);
         let outcome = tokio::select! {
             outcome = walk(&installation) => outcome.map(|()| ExitCode::SUCCESS),
-            () = signals.next() => Ok(INTERRUPTED.into()),
+            _ = signals.next() => Ok(INTERRUPTED.into()),
         };
         println!("\nRemoving what was made.");
         installation.remove().await?;
@@ -150,13 +157,13 @@ async fn walk(installation: &Installation) -> anyhow::Result<()> {
     let mut out = io::stdout();
     let colour = out.is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let mut teller = Teller::new(&mut out, colour);
-    tour::walk(installation, &mut teller).await?;
+    tour::walk(installation.admin(), installation.account(), &mut teller).await?;
     let checks = teller.checks();
     println!("\nThe tour is over: {checks} promises checked, all kept.");
     Ok(())
 }
 
-fn describe(installation: &mut Installation) {
+fn describe(installation: &Installation) {
     for object in installation.left_out() {
         println!("Left out here: {object}");
     }

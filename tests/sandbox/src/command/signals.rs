@@ -2,6 +2,15 @@
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+/// Who was asked to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// This process and every child that shares its terminal.
+    ByTerminal,
+    /// This process alone.
+    Alone,
+}
+
 /// Ctrl-C, and what a supervisor or a closed terminal sends.
 pub(crate) struct Signals {
     interrupt: Signal,
@@ -20,11 +29,11 @@ impl Signals {
     }
 
     /// Waits for the next.
-    pub(crate) async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) -> Asked {
         tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-            _ = self.hangup.recv() => {}
+            _ = self.interrupt.recv() => Asked::ByTerminal,
+            _ = self.terminate.recv() => Asked::Alone,
+            _ = self.hangup.recv() => Asked::Alone,
         }
     }
 }

@@ -1,8 +1,9 @@
 //! `sandbox test`: a command that finds a control plane in its environment.
 
-use super::signals::Signals;
+use super::signals::{Asked, Signals};
 use anyhow::{Context, bail};
-use sandbox::control_plane::{ControlPlane, KUBECTL, SHARED, WITHOUT_CONTROLLERS};
+use sandbox::control_plane::{ControlPlane, KUBECTL, SHARED, SKIPPED, WITHOUT_CONTROLLERS};
+use sandbox::process::terminate;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -12,6 +13,7 @@ use tokio::process::Command;
 ///
 /// The command finds the administrator's kubeconfig in MDS_TEST_KUBECONFIG, and kubectl on the PATH. Its exit code is
 /// passed on.
+#[expect(clippy::doc_markdown, reason = "a help text has no markup")]
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The command and its arguments
@@ -26,7 +28,7 @@ impl Args {
         let began = Instant::now();
         let plane = tokio::select! {
             plane = ControlPlane::start() => plane?,
-            () = signals.next() => bail!("interrupted"),
+            _ = signals.next() => bail!("interrupted"),
         };
         eprintln!(
             "sandbox: {} at {}, ready after {:.1} s",
@@ -54,16 +56,28 @@ impl Args {
         if !plane.has_controllers() {
             child.env(WITHOUT_CONTROLLERS, "1");
         }
+        let skipped = tempfile::NamedTempFile::new()?;
+        child.env(SKIPPED, skipped.path());
         let mut child = child
             .spawn()
             .with_context(|| format!("cannot start {}", program.display()))?;
         let status = loop {
             tokio::select! {
                 status = child.wait() => break status?,
-                // The command gets Ctrl-C too, and ends by itself; the control plane ends after it.
-                () = signals.next() => {}
+                asked = signals.next() => match (asked, child.id()) {
+                    // The command gets Ctrl-C too, and ends by itself; the control plane ends after it.
+                    (Asked::ByTerminal, _) | (_, None) => {}
+                    (Asked::Alone, Some(pid)) => terminate(pid)?,
+                },
             }
         };
+        let skipped = std::fs::read_to_string(skipped.path()).unwrap_or_default();
+        if !skipped.is_empty() {
+            eprintln!("sandbox: {} tests skipped", skipped.lines().count());
+            for line in skipped.lines() {
+                eprintln!("sandbox:   {line}");
+            }
+        }
         Ok(ExitCode::from(
             status
                 .code()

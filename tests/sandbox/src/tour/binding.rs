@@ -58,10 +58,9 @@ pub(super) async fn bind(scene: &Scene, teller: &mut Teller<'_>) -> anyhow::Resu
         .await?;
     let scaler = teller.done(answer, "the scaler may write from now on")?;
 
-    teller.say("")?;
-    teller.say("What follows is the reconciler's work. Here the tour does it, with a real token of the program's service")?;
     teller.say(
-        "account: the release finalizer, a term in the status, and the binding on the deployment.",
+        "What follows is the reconciler's work. Here the tour does it, with a real token of the program's service\n\
+         account: the release finalizer, a term in the status, and the binding on the deployment.",
     )?;
     let bound = Bound { scaler, target };
     let finalizer = json!([{"op": "add", "path": "/metadata/finalizers", "value": [FINALIZER]}]);
@@ -163,7 +162,6 @@ pub(super) async fn stale_term(
         "a commit under term 1: three servers, and a decision that says so",
     )?;
 
-    teller.say("")?;
     teller.say("Another process takes over: it takes term 2 and renews the binding.")?;
     let term = json!([{"op": "replace", "path": "/status/binding/term", "value": 2}]);
     let answer = teller
@@ -186,7 +184,6 @@ pub(super) async fn stale_term(
         .await?;
     teller.done(answer, "the binding carries term 2")?;
 
-    teller.say("")?;
     teller.say("The first process wakes up and does not know. Its account is the right one; its term is not.")?;
     let stale = commit(1, "late", 7);
     let answer = teller
@@ -247,7 +244,6 @@ pub(super) async fn orphan(
         .await?;
     teller.refused(&answer, 403, "BindingOwned")?;
 
-    teller.say("")?;
     teller.say("Somebody takes the finalizer away and deletes the scaler: nothing releases the deployment.")?;
     let strip = json!({"metadata": {"finalizers": null}});
     let answer = teller

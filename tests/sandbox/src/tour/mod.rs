@@ -10,7 +10,6 @@ mod teller;
 pub use teller::{Ask, Speaker, Teller};
 
 use crate::cluster::{Cluster, eventually};
-use crate::installation::Installation;
 use anyhow::bail;
 use serde_json::{Value, json};
 
@@ -24,11 +23,14 @@ struct Scene {
     namespace: String,
 }
 
-/// Walks through all steps, in a namespace of its own that is removed after them.
-pub async fn walk(installation: &Installation, teller: &mut Teller<'_>) -> anyhow::Result<()> {
-    let admin = installation.admin();
+/// Walks through all steps with the administrator's and the program's accounts, in a namespace of its own that is removed after them.
+pub async fn walk(
+    admin: &Cluster,
+    account: &Cluster,
+    teller: &mut Teller<'_>,
+) -> anyhow::Result<()> {
     let namespace = admin.namespace("tour").await?;
-    let outcome = steps(installation, &namespace, teller).await;
+    let outcome = steps(admin, account, &namespace, teller).await;
     let namespace =
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
     let removed = admin.delete(&namespace).await?.ok();
@@ -38,18 +40,19 @@ pub async fn walk(installation: &Installation, teller: &mut Teller<'_>) -> anyho
 }
 
 async fn steps(
-    installation: &Installation,
+    admin: &Cluster,
+    account: &Cluster,
     namespace: &str,
     teller: &mut Teller<'_>,
 ) -> anyhow::Result<()> {
     let scene = Scene {
         alice: Speaker {
             name: USER,
-            cluster: alice(installation.admin(), namespace).await?,
+            cluster: alice(admin, namespace).await?,
         },
         mds: Speaker {
-            name: "mds (the tour, with the program's account)",
-            cluster: installation.account().clone(),
+            name: "mds (played by the tour)",
+            cluster: account.clone(),
         },
         namespace: namespace.to_owned(),
     };

@@ -33,7 +33,6 @@ pub(super) async fn defaults(scene: &Scene, teller: &mut Teller<'_>) -> anyhow::
         "it is the reference's example, default for default",
     )?;
 
-    teller.say("")?;
     teller.say("The reference's example itself, which says all of that:")?;
     let answer = teller
         .ask(&scene.alice, &full, Ask::Apply, &["/spec/roles"])
@@ -74,13 +73,17 @@ pub(super) async fn proof(scene: &Scene, teller: &mut Teller<'_>) -> anyhow::Res
         causes.len() == 1 && causes[0].field == "spec.ratios[0]",
         "one fault, at spec.ratios[0]",
     )?;
-    // Three times two is six, and four is the most: the proof has to say both.
+    // Four is prefill's most and two the least ratio, so decode has two at most.
     let proof = &causes[0].message;
     teller.check(
-        ["prefill", "decode", "6", "4"]
+        ["prefill <= 4", "decode <= 2", "decode >= 3"]
             .iter()
-            .all(|word| proof.contains(word)),
-        "the message is the chain: decode needs 3, so prefill needs 6, and 4 is its most",
+            .all(|link| proof.contains(link)),
+        "the message is the chain: prefill has 4 at most, so decode has 2 at most, and must have 3",
+    )?;
+    teller.check(
+        proof.contains("raise maxReplicas of prefill"),
+        "and it says what would help",
     )?;
 
     let mut possible = impossible;

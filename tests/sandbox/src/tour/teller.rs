@@ -64,7 +64,10 @@ impl<'a> Teller<'a> {
 
     /// Says something in between.
     pub fn say(&mut self, text: &str) -> anyhow::Result<()> {
-        writeln!(self.out, "   {text}")?;
+        writeln!(self.out)?;
+        for line in text.lines() {
+            writeln!(self.out, "   {line}")?;
+        }
         Ok(())
     }
 
@@ -77,7 +80,7 @@ impl<'a> Teller<'a> {
         parts: &[&str],
     ) -> anyhow::Result<Answer> {
         let cluster = &speaker.cluster;
-        let path = match ask {
+        let at = match ask {
             Ask::Create => cluster.collection(object).await?,
             Ask::ChangeStatus(_) => format!("{}/status", cluster.path(object).await?),
             _ => cluster.path(object).await?,
@@ -89,17 +92,17 @@ impl<'a> Teller<'a> {
             Ask::Change(_, patch) | Ask::ChangeStatus(patch) => ("PATCH (JSON patch)", Some(patch)),
             Ask::Delete => ("DELETE", None),
         };
-        let request = self.paint("36", &format!("{} > {verb} {path}", speaker.name));
+        let request = self.paint("36", &format!("{} > {verb} {at}", speaker.name));
         writeln!(self.out, "\n   {request}")?;
         if let Some(body) = body {
             self.yaml(body)?;
         }
         let answer = match ask {
-            Ask::Create => cluster.send("POST", &path, Some(object)).await?,
-            Ask::Apply => cluster.patch_path(&path, Patch::Apply, object).await?,
-            Ask::Change(kind, patch) => cluster.patch_path(&path, kind, patch).await?,
-            Ask::ChangeStatus(patch) => cluster.patch_path(&path, Patch::Json, patch).await?,
-            Ask::Delete => cluster.send("DELETE", &path, None).await?,
+            Ask::Create => cluster.send("POST", &at, Some(object)).await?,
+            Ask::Apply => cluster.patch_at(&at, Patch::Apply, object).await?,
+            Ask::Change(kind, patch) => cluster.patch_at(&at, kind, patch).await?,
+            Ask::ChangeStatus(patch) => cluster.patch_at(&at, Patch::Json, patch).await?,
+            Ask::Delete => cluster.send("DELETE", &at, None).await?,
         };
         self.answer(&answer, parts)?;
         Ok(answer)

@@ -238,7 +238,7 @@ fn the_deadline_is_two_seconds_and_below_a_third_of_the_interval() {
         Duration::from_secs(2)
     );
     assert_eq!(
-        Scraper::deadline(Duration::from_secs(300)),
+        Scraper::deadline(Duration::from_mins(5)),
         Duration::from_secs(2)
     );
 }

@@ -73,7 +73,7 @@ fn pass(criterion: &mut Criterion) {
         first.record(
             uid,
             "1",
-            Duration::from_secs(60),
+            Duration::from_mins(1),
             collector.sample(&made(size, 60), None),
         );
     }

@@ -1,1 +1,3 @@
 //! A small real cluster on one machine.
+
+pub mod engine;

@@ -201,8 +201,8 @@ async fn a_restart_and_a_reset_cost_one_window() {
             states.push(role.observe(&roster, origin.elapsed()).signal);
             tokio::time::sleep(Duration::from_millis(400)).await;
         }
-        use SignalState::{Fresh, Missing};
-        assert_eq!(states, [Missing, Fresh, Missing, Fresh]);
+        let (missing, fresh) = (SignalState::Missing, SignalState::Fresh);
+        assert_eq!(states, [missing, fresh, missing, fresh]);
     }
 }
 
@@ -212,7 +212,7 @@ async fn a_certificate_of_another_authority_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("ca.crt");
     std::fs::write(&file, ours.pem()).unwrap();
-    let scraper = Scraper::new(Tls::new(Some(&file), None).unwrap());
+    let verifying = Scraper::new(Tls::new(Some(&file), None).unwrap());
     let address = SocketAddr::from((Ipv4Addr::new(127, 0, 1, 7), 0));
     for (authority, expected) in [(ours, None), (theirs, Some(Refusal::Certificate))] {
         let model = Model::new(Stage::Server, Talents::default(), "tiny", 1);
@@ -220,7 +220,7 @@ async fn a_certificate_of_another_authority_is_refused() {
         let engine = Engine::play(address, Flavour::Sglang, model, Some(tls))
             .await
             .unwrap();
-        let scraped = scraper
+        let scraped = verifying
             .scrape(&engine.url().parse().unwrap(), None, INTERVAL * 5)
             .await;
         assert_eq!(scraped.err().map(|failure| failure.refusal), expected);

@@ -7,7 +7,7 @@ use super::Outcome;
 use crate::serve::deadline::go_duration;
 use crate::signal::engine::Engine;
 use crate::signal::role::{MAX_PODS, Role};
-use crate::signal::scrape::{Endpoint, Scraper, Tls};
+use crate::signal::scrape::{Endpoint, Scraped, Scraper, Tls};
 use anyhow::Context;
 use futures::future::join_all;
 use report::{Pass, Trouble};
@@ -29,7 +29,6 @@ const UNKNOWN_PROCESS: &str = "";
 ///   mds observe --url prefill=http://10.0.0.7:8000/metrics --url decode=http://10.0.0.8:8000/metrics --role prefill:Prefill --role decode:Decode
 ///
 /// The first pass is a baseline: rates and latencies need two. Exit codes: 0 stopped, 1 failed, 2 wrong usage.
-#[expect(clippy::doc_markdown, reason = "a help text has no markup")]
 #[derive(Debug, clap::Args)]
 pub struct ObserveArgs {
     /// Metrics URL of an engine, with the name of its role in front where there are several; repeatable
@@ -156,19 +155,16 @@ async fn observe(
     origin: Instant,
 ) -> report::Role {
     let endpoints: Vec<Endpoint> = subject.endpoints.iter().take(MAX_PODS).cloned().collect();
-    let scrapes = endpoints
+    let answers = endpoints
         .iter()
         .map(|endpoint| scraper.scrape(endpoint, engine, every));
     let mut troubles = Vec::new();
     let mut answered = 0;
-    for (endpoint, scraped) in endpoints.iter().zip(join_all(scrapes).await) {
-        let (at, outcome) = match scraped {
-            Ok(scraped) => {
+    for (endpoint, answer) in endpoints.iter().zip(join_all(answers).await) {
+        let (at, outcome) = match answer {
+            Ok(Scraped { at, sample }) => {
                 answered += 1;
-                (
-                    scraped.at.saturating_duration_since(origin),
-                    Ok(scraped.sample),
-                )
+                (at.saturating_duration_since(origin), Ok(sample))
             }
             Err(failure) => {
                 let refusal = failure.refusal;

@@ -2,7 +2,7 @@
 
 use std::str;
 
-use memchr::{memchr, memchr2};
+use memchr::memchr;
 
 /// The labels of a series, in the order of the body. Values are as written, with their escapes: labels are compared
 /// and not shown, and a value has one spelling in one exposition.
@@ -135,14 +135,13 @@ fn label<'a>(text: &mut &'a [u8]) -> Option<Token<'a>> {
     }
     let (name, rest) = rest.split_at(length);
     let rest = skip_blanks(skip_blanks(rest).strip_prefix(b"=")?).strip_prefix(b"\"")?;
-    let mut end = 0;
-    loop {
-        end += memchr2(b'"', b'\\', rest.get(end..)?)?;
-        if rest.get(end) == Some(&b'"') {
-            break;
-        }
-        end += 2;
-    }
+    // Values are short: looking at each byte is faster than getting ready to look at many.
+    let mut escaped = false;
+    let end = rest.iter().position(|byte| {
+        let quote = *byte == b'"' && !escaped;
+        escaped = *byte == b'\\' && !escaped;
+        quote
+    })?;
     let (value, quoted) = rest.split_at_checked(end)?;
     let after = quoted.get(1..)?;
     let rest = skip_blanks(after);

@@ -127,9 +127,7 @@ fn label<'a>(text: &mut &'a [u8]) -> Option<Token<'a>> {
         *text = after;
         return Some(Token::End);
     }
-    let length = rest
-        .iter()
-        .position(|byte| !(byte.is_ascii_alphanumeric() || *byte == b'_'))?;
+    let length = rest.iter().position(|byte| !is_of_a_name(*byte))?;
     if length == 0 {
         return None;
     }
@@ -155,6 +153,22 @@ fn label<'a>(text: &mut &'a [u8]) -> Option<Token<'a>> {
         value,
         behind: after.len(),
     })
+}
+
+/// Whether a label's name may have this byte.
+fn is_of_a_name(byte: u8) -> bool {
+    const OF_A_NAME: [bool; 256] = {
+        let mut table = [false; 256];
+        let mut byte = 0;
+        while byte < 128_u8 {
+            table[byte as usize] = byte.is_ascii_alphanumeric() || byte == b'_';
+            byte += 1;
+        }
+        table
+    };
+    OF_A_NAME
+        .get(usize::from(byte))
+        .is_some_and(|of_a_name| *of_a_name)
 }
 
 /// The value at the front of `text`, with what may follow it: a timestamp, an exemplar, blanks, a carriage return.

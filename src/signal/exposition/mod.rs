@@ -106,6 +106,8 @@ pub fn is_whole(received: usize, announced: Option<u64>) -> bool {
 struct Run<'a, N> {
     /// The name with the byte that ends it, so that a longer name is no match.
     prefix: &'a [u8],
+    /// Where the name ends.
+    after: usize,
     name: Option<N>,
 }
 
@@ -123,16 +125,16 @@ impl<'a, R: Reader> Pass<'a, '_, R> {
     /// Reads a line. False: the body says that it ends here.
     #[inline]
     fn line(&mut self, line: &'a [u8]) -> Result<bool, Refusal> {
-        // Most lines are of the same name as the one before, and most names are not wanted.
+        // Most lines are of the same name as the one before, and most names are not wanted. The byte that ends the name
+        // tells most others apart at once.
         if let Some(run) = &self.run
+            && let Some((end, _)) = run.prefix.split_last()
+            && line.get(run.after) == Some(end)
             && line.starts_with(run.prefix)
         {
             return match run.name {
                 None => Ok(true),
-                Some(name) => {
-                    let after = run.prefix.len() - 1;
-                    self.wanted(line, after, name).map(|()| true)
-                }
+                Some(name) => self.wanted(line, run.after, name).map(|()| true),
             };
         }
         self.first_of_a_run(line)
@@ -149,6 +151,7 @@ impl<'a, R: Reader> Pass<'a, '_, R> {
         self.bucket = None;
         self.run = line.get(..=end).map(|prefix| Run {
             prefix,
+            after: end,
             name: wanted,
         });
         if let Some(wanted) = wanted {

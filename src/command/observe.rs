@@ -1,13 +1,16 @@
 //! `mds observe`: what the scaler would read from engines, pass by pass.
 
+mod advise;
 mod report;
 mod roles;
 
 use super::Outcome;
+use crate::policy::Policy;
 use crate::serve::deadline::go_duration;
 use crate::signal::engine::Engine;
 use crate::signal::role::{MAX_PODS, Role};
 use crate::signal::scrape::{Endpoint, Scraped, Scraper, Tls};
+use advise::Advisor;
 use anyhow::Context;
 use futures::future::join_all;
 use report::{Pass, Trouble};
@@ -95,6 +98,15 @@ impl ObserveArgs {
 /// # Errors
 /// Roles and URLs that do not fit together, files that cannot be used, an output that is closed.
 pub async fn run(args: ObserveArgs) -> anyhow::Result<()> {
+    run_with(args, None).await
+}
+
+/// As [`run`], with what a scaler of this policy would recommend in each pass. The interval is that of the command
+/// line, in whole seconds.
+///
+/// # Errors
+/// Those of [`run`], and a role of the policy that no engine is given for.
+pub async fn run_with(args: ObserveArgs, policy: Option<Policy>) -> anyhow::Result<()> {
     let tls = Tls::new(
         args.engine_ca_file.as_deref(),
         args.engine_server_name.as_deref(),
@@ -105,39 +117,48 @@ pub async fn run(args: ObserveArgs) -> anyhow::Result<()> {
         .map(roles::deployed)
         .transpose()?;
     let mut subjects = subjects(&args.urls, declared.unwrap_or(args.roles))?;
+    let names: Vec<&str> = subjects
+        .iter()
+        .map(|subject| subject.name.as_str())
+        .collect();
+    let mut advisor = policy
+        .map(|policy| {
+            let interval = u32::try_from(args.every.as_secs().max(1)).unwrap_or(u32::MAX);
+            Advisor::new(Policy { interval, ..policy }, &names)
+        })
+        .transpose()?;
     let scraper = Scraper::new(tls);
     let origin = Instant::now();
     let mut ticks = tokio::time::interval(args.every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut passes = 0;
     loop {
-        tokio::select! {
-            interrupted = tokio::signal::ctrl_c() => return interrupted.context("cannot catch Ctrl-C"),
-            _ = ticks.tick() => {}
-        }
-        let mut seen = Vec::with_capacity(subjects.len());
-        let all = subjects
-            .iter_mut()
-            .map(|subject| observe(subject, &scraper, args.engine, args.every, origin));
-        tokio::select! {
-            interrupted = tokio::signal::ctrl_c() => return interrupted.context("cannot catch Ctrl-C"),
-            done = join_all(all) => seen.extend(done),
-        }
-        let pass = Pass {
-            at: jiff::Timestamp::now(),
-            roles: seen,
+        let pass = async {
+            ticks.tick().await;
+            let all = subjects
+                .iter_mut()
+                .map(|subject| observe(subject, &scraper, args.engine, args.every, origin));
+            let roles = join_all(all).await;
+            Pass {
+                at: jiff::Timestamp::now(),
+                roles,
+            }
         };
-        let text = match args.output {
+        let mut pass = tokio::select! {
+            interrupted = tokio::signal::ctrl_c() => return interrupted.context("cannot catch Ctrl-C"),
+            pass = pass => pass,
+        };
+        if let Some(advisor) = &mut advisor {
+            advisor.advise(&mut pass.roles, pass.at.into());
+        }
+        let printed = match args.output {
             Output::Text => pass.text(),
             Output::Json => pass.json()?,
         };
-        if let Err(error) = io::stdout().lock().write_all(text.as_bytes()) {
+        match io::stdout().lock().write_all(printed.as_bytes()) {
             // Whoever read has read enough.
-            return if error.kind() == io::ErrorKind::BrokenPipe {
-                Ok(())
-            } else {
-                Err(error.into())
-            };
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+            written => written.context("cannot write to standard output")?,
         }
         passes += 1;
         if args.passes.is_some_and(|most| passes >= most.get()) {

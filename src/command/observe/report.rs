@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
+use crate::algorithm::Recommendation;
 use crate::api::RoleKind;
 use crate::signal::scrape::Failure;
 use crate::signal::{Latency, Observation, Reading};
@@ -23,6 +24,8 @@ pub(super) struct Role {
     pub(super) current: u64,
     pub(super) seen: Observation,
     pub(super) troubles: Vec<Trouble>,
+    /// What the scaler recommends, where one is given.
+    pub(super) advice: Option<Recommendation>,
 }
 
 /// An endpoint that gave no sample.
@@ -65,6 +68,11 @@ impl Pass {
                 coverage.answered,
                 coverage.expected,
             );
+            if let Some(Recommendation { raw, reason, .. }) = &role.advice {
+                let raw =
+                    raw.map_or_else(|| "what its ratios say".to_owned(), |raw| raw.to_string());
+                let _ = writeln!(text, "    recommends {raw} of {}: {reason}", role.current);
+            }
             for trouble in &role.troubles {
                 let _ = writeln!(text, "    {}: {}", trouble.endpoint, trouble.failure);
             }
@@ -122,6 +130,8 @@ impl Role {
             "ttftMilliseconds": p95(seen.ttft),
             "itlMilliseconds": p95(seen.itl),
             "kvCacheUsage": seen.cache_use.value(),
+            "rawRecommendedReplicas": self.advice.and_then(|advice| advice.raw).map(i64::from),
+            "reason": self.advice.map(|advice| advice.reason.as_str()),
             "coverage": {
                 "answered": seen.coverage.answered,
                 "expected": seen.coverage.expected,

@@ -114,7 +114,7 @@ pub(super) fn deployed(path: &Path) -> anyhow::Result<Vec<RoleFlag>> {
 /// A role that is observed.
 #[derive(Debug)]
 pub(super) struct Subject {
-    name: String,
+    pub(super) name: String,
     kind: RoleKind,
     /// The count on the target, where it was told.
     current: Option<Replicas>,
@@ -149,6 +149,7 @@ impl Subject {
                 }),
             seen: self.role.observe(&roster, now),
             troubles,
+            advice: None,
         }
     }
 }

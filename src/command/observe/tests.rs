@@ -2,6 +2,13 @@ use clap::Parser;
 
 use super::roles::{RoleFlag, UrlFlag, deployed, subjects};
 use super::*;
+use crate::api::quantity::Nanos;
+use crate::api::scaler::{Metric, Mode};
+use crate::api::{Replicas, Time};
+use crate::policy::{
+    AlgorithmPolicy, ProportionalPolicy, RebalanceOrder, RolePolicy, ScaleDownPolicy, ScaleUpPolicy,
+};
+use crate::ratio::Step;
 use crate::signal::scrape::Failure;
 use crate::signal::{Gap, Milliseconds, Observation, Rate, Reading, Refusal, SignalState};
 
@@ -170,6 +177,7 @@ fn pass() -> Pass {
         current: 2,
         seen,
         troubles: vec![trouble],
+        advice: None,
     };
     Pass {
         at: "2026-12-01T14:02:15Z".parse().unwrap(),
@@ -204,4 +212,79 @@ fn a_pass_is_one_json_object_in_which_a_missing_reading_is_null() {
         serde_json::json!({ "status 404": 1 })
     );
     assert_eq!(role["errors"][0]["endpoint"], "http://h:1/");
+}
+
+/// A scaler that wants two requests a replica of each of these roles.
+fn policy(roles: &[&str]) -> Policy {
+    let replicas = |count| Replicas::new(count).unwrap();
+    let nanos = |whole: i128| Nanos::new(whole * Nanos::ONE.get());
+    Policy {
+        target: "t".to_owned(),
+        mode: Mode::Shadow,
+        suspend: false,
+        interval: 15,
+        pending_timeout: 300,
+        roles: roles
+            .iter()
+            .map(|name| RolePolicy {
+                name: (*name).to_owned(),
+                min: replicas(1),
+                max: replicas(9),
+            })
+            .collect(),
+        ratios: Vec::new(),
+        algorithm: AlgorithmPolicy::Proportional(ProportionalPolicy {
+            metric: Metric::RunningRequests,
+            tolerance: Nanos::new(100_000_000),
+            targets: roles.iter().map(|_| Some(nanos(2))).collect(),
+        }),
+        scale_up: ScaleUpPolicy {
+            stabilization: 0,
+            step: Step::Pods(1),
+        },
+        scale_down: ScaleDownPolicy {
+            stabilization: 300,
+            cooldown_after_abort: 300,
+            decode_grace: 120,
+            step: Step::Pods(1),
+        },
+        rebalance: RebalanceOrder::Disabled,
+    }
+}
+
+#[test]
+fn a_scaler_advises_the_roles_that_it_knows() {
+    let mut roles = pass().roles;
+    let mut advisor = Advisor::new(policy(&["s"]), &["s"]).unwrap();
+    advisor.advise(&mut roles, Time::from_seconds(1_796_000_000));
+    let pass = Pass { roles, ..pass() };
+    assert!(
+        pass.text()
+            .contains("\n    recommends 4 of 2: Proportional\n"),
+        "{}",
+        pass.text()
+    );
+    let json: serde_json::Value = serde_json::from_str(&pass.json().unwrap()).unwrap();
+    let role = &json["roles"][0];
+    assert_eq!(
+        (&role["rawRecommendedReplicas"], &role["reason"]),
+        (&4.into(), &"Proportional".into())
+    );
+}
+
+#[test]
+fn a_scaler_of_roles_that_nobody_named_says_what_to_write() {
+    let error = |roles: &[&str]| {
+        Advisor::new(policy(roles), &["server"])
+            .unwrap_err()
+            .to_string()
+    };
+    assert_eq!(
+        error(&["a", "b"]),
+        "--scaler: its 2 roles need names, write --url a=URL"
+    );
+    assert_eq!(
+        error(&["a"]),
+        "--scaler: there is no role a, write --role a or --url a=URL"
+    );
 }

@@ -12,7 +12,50 @@ use bodies::{bodies, made};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use mds::api::RoleKind;
 use mds::signal::engine::{Collector, Engine};
+use mds::signal::exposition::{self, Reader, Series};
 use mds::signal::role::{MAX_PODS, Role, Roster};
+
+/// The parser alone: the wanted series, and nothing made of them but a sum.
+#[derive(Default)]
+struct Sum(f64);
+
+const WANTED: [&[u8]; 16] = [
+    b"num_requests_running",
+    b"num_requests_waiting",
+    b"kv_cache_usage_perc",
+    b"prompt_tokens_by_source_total",
+    b"prompt_tokens_total",
+    b"generation_tokens_total",
+    b"num_running_reqs",
+    b"num_queue_reqs",
+    b"token_usage",
+    b"prefill_effective_tokens_total",
+    b"realtime_tokens_total",
+    b"cached_tokens_total",
+    b"time_to_first_token_seconds_bucket",
+    b"time_to_first_token_seconds_count",
+    b"inter_token_latency_seconds_bucket",
+    b"inter_token_latency_seconds_count",
+];
+
+impl Reader for Sum {
+    type Name = ();
+
+    fn name(&mut self, name: &[u8]) -> Option<()> {
+        let name = name
+            .strip_prefix(b"vllm:")
+            .or_else(|| name.strip_prefix(b"sglang:"))?;
+        WANTED.contains(&name).then_some(())
+    }
+
+    fn declared(&mut self, _: &[u8]) {}
+
+    fn series(&mut self, series: Series<'_, ()>) {
+        self.0 += series.value;
+    }
+
+    fn bad(&mut self, (): ()) {}
+}
 
 fn parsers(criterion: &mut Criterion) {
     for body in bodies() {
@@ -26,6 +69,12 @@ fn parsers(criterion: &mut Criterion) {
             bencher.iter(|| {
                 memchr::memchr_iter(b'\n', black_box(&body.bytes))
                     .fold(0, |sum: usize, at| sum ^ at)
+            });
+        });
+        group.bench_function("mds-parser", |bencher| {
+            bencher.iter(|| {
+                let mut sum = Sum::default();
+                exposition::read(black_box(&body.bytes), &mut sum).map(|_| sum.0)
             });
         });
         let mut collector = Collector::default();

@@ -277,8 +277,8 @@ fn summarise(
         itl: latency(Family::Itl, &|window| &window.itl),
         signal,
         cache_use: Reading::from(
-            (groups > 0)
-                .then(|| cache.iter().map(|gauge| gauge.sum).sum::<f64>() / f64::from(groups)),
+            Some(cache.iter().map(|gauge| gauge.sum).sum::<f64>() / f64::from(groups))
+                .filter(|mean| mean.is_finite()),
         ),
     }
 }

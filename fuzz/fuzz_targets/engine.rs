@@ -13,10 +13,19 @@ use mds::signal::{Latency, SignalState};
 
 fn check(sample: &Sample) {
     assert!(sample.points().is_sorted_by(|a, b| a.key_cmp(b).is_lt()));
-    assert!(sample.points().iter().all(|point| point.value.is_finite() && point.value >= 0.0));
+    assert!(
+        sample
+            .points()
+            .iter()
+            .all(|point| point.value.is_finite() && point.value >= 0.0)
+    );
     // A body against itself: nothing moved.
     let still = Window::between(sample, sample, Duration::from_secs(1)).unwrap();
-    assert!(still.prompt.is_none_or(|demand| demand.rate.is_zero() && !demand.clamped));
+    assert!(
+        still
+            .prompt
+            .is_none_or(|demand| demand.rate.is_zero() && !demand.clamped)
+    );
     assert!(still.generation.is_none_or(|rate| rate.is_zero()));
 }
 
@@ -32,8 +41,18 @@ fuzz_target!(|input: (&[u8], &[u8], Option<bool>)| {
         }
         role.record("pod", "1", Duration::from_secs(at), sample);
     }
-    for kind in [RoleKind::Server, RoleKind::Prefill, RoleKind::Decode, RoleKind::Encode] {
-        let roster = Roster { kind, ready: 1, expected: &["pod"], interval: Duration::from_secs(15) };
+    for kind in [
+        RoleKind::Server,
+        RoleKind::Prefill,
+        RoleKind::Decode,
+        RoleKind::Encode,
+    ] {
+        let roster = Roster {
+            kind,
+            ready: 1,
+            expected: &["pod"],
+            interval: Duration::from_secs(15),
+        };
         let seen = role.observe(&roster, Duration::from_secs(16));
         assert!(seen.cache_use.value().is_none_or(|used| used >= 0.0));
         if seen.signal == SignalState::Idle {
@@ -42,7 +61,11 @@ fuzz_target!(|input: (&[u8], &[u8], Option<bool>)| {
         }
         if seen.coverage.is_complete() {
             assert_eq!(seen.coverage.answered, 1);
-            assert!(seen.signal == SignalState::Idle || seen.signal == SignalState::Fresh || kind == RoleKind::Encode);
+            assert!(
+                seen.signal == SignalState::Idle
+                    || seen.signal == SignalState::Fresh
+                    || kind == RoleKind::Encode
+            );
         }
     }
 });

@@ -24,12 +24,17 @@ impl Reader for Notes {
     fn declared(&mut self, _: &[u8]) {}
 
     fn series(&mut self, series: Series<'_, u8>) {
-        let labels = series.labels.iter().filter(|(name, _)| !(series.le.is_some() && name == b"le"));
+        let labels = series
+            .labels
+            .iter()
+            .filter(|(name, _)| !(series.le.is_some() && name == b"le"));
         self.series.push((
             series.name,
             series.le.map(f64::to_bits),
             series.value.to_bits(),
-            labels.map(|(name, value)| (name.to_vec(), value.to_vec())).collect(),
+            labels
+                .map(|(name, value)| (name.to_vec(), value.to_vec()))
+                .collect(),
         ));
     }
 
@@ -47,7 +52,10 @@ fuzz_target!(|body: &[u8]| {
     let mut alone = Notes::default();
     for line in body.split_inclusive(|byte| *byte == b'\n') {
         let comment = line.trim_ascii();
-        if comment.strip_prefix(b"#").is_some_and(|text| text != text.trim_ascii() && text.trim_ascii() == b"EOF") {
+        if comment
+            .strip_prefix(b"#")
+            .is_some_and(|text| text != text.trim_ascii() && text.trim_ascii() == b"EOF")
+        {
             break;
         }
         read(line, &mut alone).unwrap();

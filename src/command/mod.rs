@@ -5,6 +5,7 @@
 mod certs;
 mod cluster;
 mod crd;
+pub mod observe;
 mod serve;
 
 use clap::{Parser, Subcommand};
@@ -32,6 +33,7 @@ enum Command {
     Serve(serve::Args),
     Certs(certs::Args),
     Crd(crd::Args),
+    Observe(observe::ObserveArgs),
 }
 
 impl Cli {
@@ -44,6 +46,7 @@ impl Cli {
             Command::Serve(args) => args.run(),
             Command::Certs(args) => args.run(),
             Command::Crd(args) => args.run(),
+            Command::Observe(args) => args.run(),
         };
         outcome.unwrap_or_else(|error| {
             eprintln!("mds: {error:#}");

@@ -4,7 +4,7 @@
 //! contributes at each one its count at the nearest lower boundary that it has; that is the same as adding up, boundary
 //! by boundary, what each Pod counted since its boundary before.
 
-use super::engine::{Family, Part, Stream};
+use super::engine::{Family, Part, Point, Stream};
 use super::observation::Milliseconds;
 use super::window::Pair;
 
@@ -52,9 +52,9 @@ impl Histogram {
                 .map(|(point, _)| point.le)
                 .filter(|le| le.is_finite())
                 .fold(0.0, f64::max);
-            let count = counts
-                .iter()
-                .find(|(point, _)| (point.group, point.series) == (first.group, first.series))
+            let infinite = series.last().is_some_and(|(last, _)| !last.le.is_finite());
+            let count = find(&counts, first)
+                .filter(|_| !infinite)
                 .map(|(_, grown)| (f64::INFINITY, *grown));
             // Cumulative counts of a scrape that raced with an observation may fall: the running maximum does not.
             let mut below: f64 = 0.0;
@@ -73,15 +73,12 @@ impl Histogram {
                 });
             }
         }
-        for (point, count) in counts {
-            let bucketed = |(bucket, _): &(&super::engine::Point, f64)| {
-                (bucket.group, bucket.series) == (point.group, point.series)
-            };
-            if !buckets.iter().any(bucketed) {
+        for (point, count) in &counts {
+            if find(&buckets, point).is_none() {
                 histogram.push(Step {
                     le: f64::INFINITY,
                     top: 0.0,
-                    count,
+                    count: *count,
                     stream: point.stream,
                 });
             }
@@ -94,6 +91,16 @@ impl Histogram {
             self.steps.push(step);
         }
     }
+}
+
+/// Any of `grown`, which is in the order of a sample, that is of the series of `point`.
+fn find<'a, 'b>(grown: &'a [(&'b Point, f64)], point: &Point) -> Option<&'a (&'b Point, f64)> {
+    let place = grown
+        .binary_search_by_key(&(point.group, point.series), |(other, _)| {
+            (other.group, other.series)
+        })
+        .ok()?;
+    grown.get(place)
 }
 
 /// The 95th percentile over the histograms of a role: the upper bound of the bucket that covers it. `None`: nothing was

@@ -248,19 +248,17 @@ fn summarise(
         let knows = |answer: &Answer<'_>| answer.sample.knows(family);
         let sglang = |answer: &Answer<'_>| answer.sample.engine() == Engine::Sglang;
         let histograms: Vec<&Histogram> = windows().map(of).collect();
-        if let Some(p95) = p95(histograms.into_iter()) {
-            Latency::P95(p95)
-        } else if kind == RoleKind::Prefill
+        let by_design = kind == RoleKind::Prefill
             && !answered.is_empty()
             && answered
                 .iter()
-                .all(|answer| sglang(answer) && !knows(answer))
-        {
-            Latency::Unreported
-        } else if signal == SignalState::Idle {
-            Latency::Idle
-        } else {
-            Latency::Missing
+                .all(|answer| sglang(answer) && !knows(answer));
+        match p95(histograms.into_iter()) {
+            _ if by_design => Latency::Unreported,
+            // Observed late, of work that is done: it must hold nothing.
+            _ if signal == SignalState::Idle => Latency::Idle,
+            Some(p95) => Latency::P95(p95),
+            None => Latency::Missing,
         }
     };
     let cache: Vec<Gauge> = answered
@@ -279,8 +277,8 @@ fn summarise(
         itl: latency(Family::Itl, &|window| &window.itl),
         signal,
         cache_use: Reading::from(
-            (groups > 0)
-                .then(|| cache.iter().map(|gauge| gauge.sum).sum::<f64>() / f64::from(groups)),
+            Some(cache.iter().map(|gauge| gauge.sum).sum::<f64>() / f64::from(groups))
+                .filter(|mean| mean.is_finite()),
         ),
     }
 }

@@ -133,8 +133,10 @@ impl Pair<'_> {
                 && find(before.points(), point).is_none()
                 && before
                     .part(point.family, Part::Bucket)
-                    .iter()
-                    .any(|old| (old.group, old.series) == (point.group, point.series))
+                    .binary_search_by_key(&(point.group, point.series), |old| {
+                        (old.group, old.series)
+                    })
+                    .is_ok()
         };
         if after
             .points()

@@ -151,7 +151,7 @@ fn hash(seed: u64, bytes: &[u8]) -> u64 {
         low ^ high
     };
     let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-    let mut state = fold(seed, length);
+    let mut state = seed ^ length.wrapping_mul(ODD);
     let (words, rest) = bytes.as_chunks::<8>();
     for word in words {
         state = fold(state, u64::from_le_bytes(*word));

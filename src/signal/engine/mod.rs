@@ -235,8 +235,45 @@ const SGLANG: &[(&str, Family)] = &[
     ("time_per_output_token_seconds", Family::OldItl),
 ];
 
+const PARTS: [(&str, Part); 3] = [
+    ("_bucket", Part::Bucket),
+    ("_sum", Part::Sum),
+    ("_count", Part::Count),
+];
+
+/// The lengths that names of a table have, with and without the suffixes of parts, as a set of bits: most names of a
+/// body are of another length, and need not be compared.
+const fn lengths(table: &[(&str, Family)]) -> u64 {
+    let mut set = 0;
+    let mut place = 0;
+    while place < table.len() {
+        let (name, family) = table[place];
+        if matches!(family.shape(), Shape::Histogram) {
+            let mut part = 0;
+            while part < PARTS.len() {
+                set |= 1 << (name.len() + PARTS[part].0.len());
+                part += 1;
+            }
+        } else {
+            set |= 1 << name.len();
+        }
+        place += 1;
+    }
+    set
+}
+
+const VLLM_LENGTHS: u64 = lengths(VLLM);
+const SGLANG_LENGTHS: u64 = lengths(SGLANG);
+
 /// The family and part that a sample of `engine` with this unprefixed name belongs to.
 fn sample_name(engine: Engine, name: &[u8]) -> Option<Name> {
+    let lengths = match engine {
+        Engine::Vllm => VLLM_LENGTHS,
+        Engine::Sglang => SGLANG_LENGTHS,
+    };
+    if name.len() >= 64 || lengths & (1 << name.len()) == 0 {
+        return None;
+    }
     let found = |name: &[u8], part: Part| {
         let (_, family) = engine
             .table()
@@ -248,13 +285,8 @@ fn sample_name(engine: Engine, name: &[u8]) -> Option<Name> {
             part,
         })
     };
-    let parts = [
-        ("_bucket", Part::Bucket),
-        ("_sum", Part::Sum),
-        ("_count", Part::Count),
-    ];
     found(name, Part::Value).or_else(|| {
-        parts
+        PARTS
             .into_iter()
             .find_map(|(suffix, part)| found(name.strip_suffix(suffix.as_bytes())?, part))
     })

@@ -31,8 +31,6 @@ struct Entry {
     identity: Identity,
     le: f64,
     value: f64,
-    /// The position in the body: of identical series the last one counts.
-    line: u32,
 }
 
 /// One gauge of a Pod.
@@ -200,7 +198,6 @@ impl Reader for Collector {
             Some(last) if series.again => last.identity,
             _ => Identity::read(engine, family, part, series.labels),
         };
-        let line = self.last.map_or(0, |last| last.line + 1);
         let le = if part == Part::Bucket {
             series.le.unwrap_or(f64::NAN)
         } else {
@@ -213,7 +210,6 @@ impl Reader for Collector {
             identity,
             le,
             value: series.value,
-            line,
         };
         self.last = Some(entry);
         self.seen_mut(of).known.insert(family);
@@ -276,21 +272,18 @@ impl Collector {
         } = *self.seen_mut(engine);
         let entries = &mut self.entries;
         entries.retain(|entry| entry.engine == Some(engine));
-        entries.sort_unstable_by(|a, b| {
+        // Stably: of identical series the last one counts. Bodies come in sorted runs, which such a sort is quick with.
+        entries.sort_by(|a, b| {
             let key = |entry: &Entry| {
-                let Identity {
-                    group,
-                    copy,
-                    series,
-                    exact,
-                    ..
-                } = entry.identity;
-                (entry.family, entry.part, group, copy, series, exact)
+                (
+                    entry.family,
+                    entry.part,
+                    entry.identity.group,
+                    entry.identity.copy,
+                    entry.identity.exact,
+                )
             };
-            key(a)
-                .cmp(&key(b))
-                .then_with(|| a.le.total_cmp(&b.le))
-                .then_with(|| a.line.cmp(&b.line))
+            key(a).cmp(&key(b)).then_with(|| a.le.total_cmp(&b.le))
         });
         entries.dedup_by(|next, kept| {
             let same = (next.family, next.part) == (kept.family, kept.part)
@@ -346,13 +339,14 @@ fn one_copy(entries: &mut Vec<Entry>) {
     });
 }
 
-fn gauge(entries: &[Entry], family: Family, damaged: Families) -> Gauge {
+fn gauge(entries: &mut [Entry], family: Family, damaged: Families) -> Gauge {
     let from = entries.partition_point(|entry| entry.family < family);
     let to = entries.partition_point(|entry| entry.family <= family);
     let mut sum = 0.0;
     let mut series = 0;
-    let entries = entries.get(from..to).unwrap_or_default();
-    for group in entries.chunk_by(|a, b| a.identity.group == b.identity.group) {
+    let entries = entries.get_mut(from..to).unwrap_or_default();
+    for group in entries.chunk_by_mut(|a, b| a.identity.group == b.identity.group) {
+        group.sort_unstable_by_key(|entry| entry.identity.series);
         // SGLang with priorities: the series without one is the total of the others.
         let total = group.iter().any(|entry| !entry.identity.of_priority);
         for same in group.chunk_by(|a, b| a.identity.series == b.identity.series) {
@@ -371,6 +365,7 @@ fn gauge(entries: &[Entry], family: Family, damaged: Families) -> Gauge {
     }
 }
 
+/// What only grows, in the order of [`Point::key_cmp`]: that of the entries, as each group has one copy.
 fn points(entries: &[Entry]) -> Vec<Point> {
     let growing = |entry: &&Entry| entry.family.shape() != Shape::Gauge;
     let mut points = Vec::with_capacity(entries.iter().filter(growing).count());
@@ -384,6 +379,5 @@ fn points(entries: &[Entry]) -> Vec<Point> {
         stream: entry.identity.stream,
         value: entry.value,
     }));
-    points.sort_unstable_by(Point::key_cmp);
     points
 }

@@ -2,7 +2,7 @@
 
 use std::str;
 
-use memchr::{memchr, memchr2};
+use memchr::memchr;
 
 /// The labels of a series, in the order of the body. Values are as written, with their escapes: labels are compared
 /// and not shown, and a value has one spelling in one exposition.
@@ -127,22 +127,19 @@ fn label<'a>(text: &mut &'a [u8]) -> Option<Token<'a>> {
         *text = after;
         return Some(Token::End);
     }
-    let length = rest
-        .iter()
-        .position(|byte| !(byte.is_ascii_alphanumeric() || *byte == b'_'))?;
+    let length = rest.iter().position(|byte| !is_of_a_name(*byte))?;
     if length == 0 {
         return None;
     }
     let (name, rest) = rest.split_at(length);
     let rest = skip_blanks(skip_blanks(rest).strip_prefix(b"=")?).strip_prefix(b"\"")?;
-    let mut end = 0;
-    loop {
-        end += memchr2(b'"', b'\\', rest.get(end..)?)?;
-        if rest.get(end) == Some(&b'"') {
-            break;
-        }
-        end += 2;
-    }
+    // Values are short: looking at each byte is faster than getting ready to look at many.
+    let mut escaped = false;
+    let end = rest.iter().position(|byte| {
+        let quote = *byte == b'"' && !escaped;
+        escaped = *byte == b'\\' && !escaped;
+        quote
+    })?;
     let (value, quoted) = rest.split_at_checked(end)?;
     let after = quoted.get(1..)?;
     let rest = skip_blanks(after);
@@ -156,6 +153,22 @@ fn label<'a>(text: &mut &'a [u8]) -> Option<Token<'a>> {
         value,
         behind: after.len(),
     })
+}
+
+/// Whether a label's name may have this byte.
+fn is_of_a_name(byte: u8) -> bool {
+    const OF_A_NAME: [bool; 256] = {
+        let mut table = [false; 256];
+        let mut byte = 0;
+        while byte < 128_u8 {
+            table[byte as usize] = byte.is_ascii_alphanumeric() || byte == b'_';
+            byte += 1;
+        }
+        table
+    };
+    OF_A_NAME
+        .get(usize::from(byte))
+        .is_some_and(|of_a_name| *of_a_name)
 }
 
 /// The value at the front of `text`, with what may follow it: a timestamp, an exemplar, blanks, a carriage return.

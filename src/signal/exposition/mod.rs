@@ -32,7 +32,7 @@ pub trait Reader {
     /// The wanted series name that `name` is, if it is one. Asked once for lines of one name in a row.
     fn name(&mut self, name: &[u8]) -> Option<Self::Name>;
 
-    /// A family that the body declares by a HELP or TYPE line; it may have no series.
+    /// A family that the body declares by HELP and TYPE lines; it may have no series. Told once for such lines in a row.
     fn declared(&mut self, family: &[u8]);
 
     /// A wanted series and its value, which may be NaN, infinite or negative.
@@ -80,6 +80,7 @@ pub fn read<R: Reader>(body: &[u8], reader: &mut R) -> Result<Summary, Refusal> 
     }
     let mut pass = Pass {
         reader,
+        declared: b"",
         run: None,
         bucket: None,
         summary: Summary::default(),
@@ -105,11 +106,15 @@ pub fn is_whole(received: usize, announced: Option<u64>) -> bool {
 struct Run<'a, N> {
     /// The name with the byte that ends it, so that a longer name is no match.
     prefix: &'a [u8],
+    /// Where the name ends.
+    after: usize,
     name: Option<N>,
 }
 
 struct Pass<'a, 'r, R: Reader> {
     reader: &'r mut R,
+    /// The family that was declared last: TYPE comes behind HELP.
+    declared: &'a [u8],
     run: Option<Run<'a, R::Name>>,
     /// The last bucket that was read, and its labels, for [`Bucket::next`].
     bucket: Option<Bucket<'a>>,
@@ -120,16 +125,16 @@ impl<'a, R: Reader> Pass<'a, '_, R> {
     /// Reads a line. False: the body says that it ends here.
     #[inline]
     fn line(&mut self, line: &'a [u8]) -> Result<bool, Refusal> {
-        // Most lines are of the same name as the one before, and most names are not wanted.
+        // Most lines are of the same name as the one before, and most names are not wanted. The byte that ends the name
+        // tells most others apart at once.
         if let Some(run) = &self.run
+            && let Some((end, _)) = run.prefix.split_last()
+            && line.get(run.after) == Some(end)
             && line.starts_with(run.prefix)
         {
             return match run.name {
                 None => Ok(true),
-                Some(name) => {
-                    let after = run.prefix.len() - 1;
-                    self.wanted(line, after, name).map(|()| true)
-                }
+                Some(name) => self.wanted(line, run.after, name).map(|()| true),
             };
         }
         self.first_of_a_run(line)
@@ -146,6 +151,7 @@ impl<'a, R: Reader> Pass<'a, '_, R> {
         self.bucket = None;
         self.run = line.get(..=end).map(|prefix| Run {
             prefix,
+            after: end,
             name: wanted,
         });
         if let Some(wanted) = wanted {
@@ -155,7 +161,7 @@ impl<'a, R: Reader> Pass<'a, '_, R> {
     }
 
     /// A comment, without its `#`. False: the end of an `OpenMetrics` body.
-    fn comment(&mut self, comment: &[u8]) -> bool {
+    fn comment(&mut self, comment: &'a [u8]) -> bool {
         // `#vllm:...` is a line that somebody commented out: keywords come after a blank.
         let Some(text) = comment
             .strip_prefix(b" ")
@@ -170,7 +176,12 @@ impl<'a, R: Reader> Pass<'a, '_, R> {
         {
             let family = rest.trim_ascii_start();
             let end = memchr3(b' ', b'\t', b'\r', family).unwrap_or(family.len());
-            self.reader.declared(family.split_at(end).0);
+            let (family, _) = family.split_at(end);
+            if family != self.declared {
+                self.declared = family;
+                self.reader.declared(family);
+            }
+            return true;
         }
         text != b"EOF"
     }

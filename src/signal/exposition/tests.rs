@@ -169,9 +169,9 @@ fn labels_keep_commas_braces_equals_signs_and_escapes_inside_their_values() {
 #[test]
 fn declared_families_are_told_and_commented_lines_are_not_read() {
     let (notes, result) =
-        notes(b"# HELP vllm:x Some text.\n# TYPE vllm:x gauge\n# a comment\n#a 9\n# TYPE\n");
+        notes(b"# HELP vllm:x Some text.\n# TYPE vllm:x gauge\n# TYPE vllm:y gauge\n# a comment\n#a 9\n# TYPE\n");
     assert_eq!(result, Ok(Summary::default()));
-    assert_eq!(notes.declared, ["vllm:x", "vllm:x"]);
+    assert_eq!(notes.declared, ["vllm:x", "vllm:y"]);
 }
 
 #[test]

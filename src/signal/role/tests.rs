@@ -120,6 +120,19 @@ fn an_engine_without_work_is_idle_and_a_measured_zero() {
     assert!(seen.coverage.is_complete());
 }
 
+#[test]
+fn a_latency_that_is_told_after_the_work_holds_no_idle_role() {
+    let body = |slow: u32| {
+        Ok(vllm(0, 0, 5, 5)
+            + &format!(
+                "vllm:time_to_first_token_seconds_bucket{{le=\"10.0\"}} {slow}\n\
+                 vllm:time_to_first_token_seconds_bucket{{le=\"+Inf\"}} {slow}\n"
+            ))
+    };
+    let seen = role(&[&[body(0)], &[body(9)]]).observe(&server(&["a"]), at(2));
+    assert_eq!((seen.signal, seen.ttft), (SignalState::Idle, Latency::Idle));
+}
+
 /// A gauge of zero must not swallow what counters say (Knative#6991).
 #[test]
 fn tokens_that_moved_between_two_idle_gauges_are_work() {

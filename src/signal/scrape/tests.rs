@@ -227,6 +227,31 @@ async fn one_request_is_in_flight_for_an_endpoint() {
     assert!(lock(&scraper.in_flight).is_empty());
 }
 
+#[tokio::test]
+async fn thirty_two_scrapes_are_in_flight_at_most() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let endpoints: Vec<Endpoint> = (0..40)
+        .map(|path| format!("http://{address}/{path}").parse().unwrap())
+        .collect();
+    // Connections that hang: the first ones are in flight until their deadline, and the others wait for them.
+    let server = tokio::spawn(async move {
+        let mut open = Vec::new();
+        let patience = Scraper::deadline(INTERVAL * 4) / 2;
+        while let Ok(Ok((stream, _))) = timeout(patience, listener.accept()).await {
+            open.push(stream);
+        }
+        open.len()
+    });
+    let scraper = Scraper::new(Tls::new(None, None).unwrap());
+    let scrapes = endpoints
+        .iter()
+        .map(|endpoint| scraper.scrape(endpoint, None, INTERVAL * 4));
+    let outcomes = futures::future::join_all(scrapes).await;
+    assert!(outcomes.iter().all(Result::is_err));
+    assert_eq!(server.await.unwrap(), CONCURRENCY);
+}
+
 #[test]
 fn the_deadline_is_two_seconds_and_below_a_third_of_the_interval() {
     assert_eq!(
@@ -238,7 +263,7 @@ fn the_deadline_is_two_seconds_and_below_a_third_of_the_interval() {
         Duration::from_secs(2)
     );
     assert_eq!(
-        Scraper::deadline(Duration::from_secs(300)),
+        Scraper::deadline(Duration::from_mins(5)),
         Duration::from_secs(2)
     );
 }

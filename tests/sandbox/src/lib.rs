@@ -13,6 +13,7 @@
 //! | [`program`] | `mds certs` and `mds serve` under the real service account |
 //! | [`proxy`] | faults between a program and the API server |
 //! | [`kueue`] | the real Kueue, for who asks for it |
+//! | [`engine`] | fake vLLM and SGLang engines under a load, with faults on demand |
 //! | [`tour`] | what `make run` shows |
 //! | [`process`] | children that end with their parent |
 //!
@@ -23,6 +24,7 @@ pub mod authority;
 pub mod binaries;
 pub mod cluster;
 pub mod control_plane;
+pub mod engine;
 mod go;
 mod health;
 pub mod installation;

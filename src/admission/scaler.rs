@@ -6,9 +6,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::advice::{self, Surroundings};
-use super::answer::{Denial, Subject, allow, allow_patched, deny, invalid, malformed};
+use super::answer::{Denial, Subject, allow, allow_patched, deny, invalid};
 use super::object::ScalerView;
-use super::review::{Operation, Review, ReviewError};
+use super::review::{Posted, Review};
 use super::scan::{Scan, ScanError, same_json};
 use super::target::TargetView;
 use super::{Answer, Decision, Fact, Facts, Operator, Pending, Question, Then, defaults};
@@ -19,32 +19,23 @@ use crate::api::{
 use crate::policy::{self, Fault, FaultKind, Policy, Reading};
 
 /// Fills the defaults; never denies.
-pub(crate) fn mutate(review: &Review<'_>) -> Answer {
-    let new = match ScalerView::read(review.object) {
-        Ok(view) => view,
-        Err(error) => return unreadable(error),
+pub(crate) fn mutate(posted: &Posted<'_, ScalerView<'_>>) -> Answer {
+    let Posted { review, new, old } = posted;
+    let Some(new) = new else {
+        return allow_patched(&review.uid, "");
     };
-    if review.operation == Operation::Update {
-        // What did not change is not touched: else a label edit would store the defaults of a newer release, raise the
-        // generation, and count as an edit of the spec.
-        if new.deleting {
-            return allow_patched(&review.uid, "");
-        }
-        match ScalerView::read(review.old_object) {
-            Ok(old) if same_json(old.spec, new.spec) => return allow_patched(&review.uid, ""),
-            Ok(_) => {}
-            Err(error) => return unreadable(error),
-        }
+    // What did not change is not touched: else a label edit would store the defaults of a newer release, raise the
+    // generation, and count as an edit of the spec.
+    if let Some(old) = old
+        && (new.deleting || same_json(old.spec, new.spec))
+    {
+        return allow_patched(&review.uid, "");
     }
     match serde_json::from_str::<&RawValue>(new.spec) {
         Ok(spec) => allow_patched(&review.uid, &defaults::patch(spec)),
         // No spec: the schema names that.
         Err(_) => allow_patched(&review.uid, ""),
     }
-}
-
-fn unreadable(error: ScanError) -> Answer {
-    malformed(&ReviewError::Scan(error))
 }
 
 /// What is left to do once the facts are there.
@@ -66,17 +57,13 @@ struct Judged {
 }
 
 /// Judges a scaler, or asks about its target first.
-pub(crate) fn validate<'a>(review: Review<'a>, operator: &Operator) -> Decision<'a> {
-    let new = match ScalerView::read(review.object) {
-        Ok(view) => view,
-        Err(error) => return Decision::Answer(unreadable(error)),
-    };
-    let old = match review.operation {
-        Operation::Update => match ScalerView::read(review.old_object) {
-            Ok(view) => Some(view),
-            Err(error) => return Decision::Answer(unreadable(error)),
-        },
-        _ => None,
+pub(crate) fn validate<'a>(
+    posted: Posted<'a, ScalerView<'a>>,
+    operator: &Operator,
+) -> Decision<'a> {
+    let Posted { review, new, old } = posted;
+    let Some(new) = new else {
+        return Decision::Answer(allow(&review.uid, &[]));
     };
     let mut waiting = Waiting {
         judged: None,

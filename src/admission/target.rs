@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::review::View;
 use super::scan::{Scan, ScanError, once};
 use crate::api::{BINDING_ANNOTATION, DECISION_ANNOTATION};
 
@@ -39,21 +40,20 @@ pub(crate) struct RoleView<'a> {
     pub(crate) instance_type: Option<Cow<'a, str>>,
 }
 
-impl<'a> DeploymentView<'a> {
-    /// Reads a deployment's JSON.
-    pub(crate) fn read(object: &'a str) -> Result<Self, ScanError> {
+impl<'a> View<'a> for DeploymentView<'a> {
+    fn read(scan: &mut Scan<'a>) -> Result<Self, ScanError> {
         let mut view = Self::default();
         let (mut metadata, mut spec) = (None, None);
-        let mut scan = Scan::new(object);
         scan.object(|key, scan| match key {
             "metadata" => once(&mut metadata, "metadata", view.read_metadata(scan)?),
             "spec" => once(&mut spec, "spec", view.read_spec(scan)?),
             _ => scan.skip(),
         })?;
-        scan.end()?;
         Ok(view)
     }
+}
 
+impl<'a> DeploymentView<'a> {
     fn read_metadata(&mut self, scan: &mut Scan<'a>) -> Result<(), ScanError> {
         let (mut uid, mut deletion, mut annotations) = (None, None, None);
         scan.object(|key, scan| match key {
@@ -164,13 +164,17 @@ fn count(
 mod tests {
     use super::*;
 
+    fn read(text: &str) -> Result<DeploymentView<'_>, ScanError> {
+        DeploymentView::read(&mut Scan::new(text))
+    }
+
     #[test]
     fn a_deployment_is_read_as_far_as_needed() {
         let text = r#"{"status":{"roles":[{"name":"no"}]},"metadata":{"managedFields":[{"annotations":{}}],"uid":"u",
             "annotations":{"a":"b","modeldeployment.gpustack.ai/scaler-binding":"{\"scalerName\":\"s\"}"},"deletionTimestamp":null},
             "spec":{"model":{"roles":[]},"roles":[{"name":"a","env":[{"name":"x","replicas":7}],"replicas":3,"kind":"prefill","size":2},
             {"command":["run"],"elasticEp":{"width":2},"instanceType":"pool","name":"b"},{"name":"c","command":[],"elasticEp":null,"replicas":null}]}}"#;
-        let view = DeploymentView::read(text).unwrap();
+        let view = read(text).unwrap();
         assert_eq!(view.uid, "u");
         assert!(!view.deleting);
         assert_eq!(view.binding.as_deref(), Some("{\"scalerName\":\"s\"}"));
@@ -214,7 +218,7 @@ mod tests {
             ),
             (r#"{"metadata":{"annotations":{"modeldeployment.gpustack.ai/scaler-decision":5}}}"#, ScanError::Type(DECISION_ANNOTATION)),
         ] {
-            assert_eq!(DeploymentView::read(text), Err(error), "{text}");
+            assert_eq!(read(text), Err(error), "{text}");
         }
     }
 }

@@ -8,6 +8,6 @@ mod fault;
 
 pub use checked::{
     AlgorithmPolicy, Capacities, Filter, Policy, PredictivePolicy, ProportionalPolicy, RatioPolicy,
-    RebalanceOrder, RoleIndex, RolePolicy, ScaleDownPolicy, ScaleUpPolicy, StepLimit, TokenPolicy,
+    RebalanceOrder, RoleIndex, RolePolicy, ScaleDownPolicy, ScaleUpPolicy, TokenPolicy,
 };
 pub use fault::{Fault, FaultKind};

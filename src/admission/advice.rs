@@ -18,8 +18,8 @@ const COUNT: usize = 8;
 const SAMPLED_PODS: u16 = 64;
 
 /// What is known around a scaler.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Target<'a> {
+#[derive(Clone, Debug)]
+pub(crate) enum Target {
     /// It was not looked for.
     Unknown,
     /// It does not exist.
@@ -27,7 +27,7 @@ pub(crate) enum Target<'a> {
     /// It is being deleted.
     Deleting,
     /// It is there.
-    Present(&'a TargetShape),
+    Present(TargetShape),
 }
 
 /// The warnings about a policy without faults, most important first: at most eight, each below 256 characters.
@@ -37,7 +37,7 @@ pub(crate) enum Target<'a> {
 pub(crate) fn warnings(
     policy: &Policy,
     spec: &ScalerSpec,
-    target: Target<'_>,
+    target: &Target,
     others: &[&str],
 ) -> Vec<String> {
     let mut said = Vec::new();
@@ -77,7 +77,7 @@ fn shorten(warning: &mut String) {
 fn about_target(
     policy: &Policy,
     system: Option<&System>,
-    target: Target<'_>,
+    target: &Target,
     said: &mut Vec<String>,
 ) {
     let name = &policy.target;
@@ -130,7 +130,7 @@ fn about_counts(policy: &Policy, shape: &TargetShape, said: &mut Vec<String>) {
 fn about_bands(
     policy: &Policy,
     system: Option<&System>,
-    target: Target<'_>,
+    target: &Target,
     said: &mut Vec<String>,
 ) {
     if let Some(counts) = movement::current(policy, target)
@@ -217,7 +217,7 @@ const fn capacity_fields(kind: RoleKind) -> (&'static str, &'static str) {
 
 const WITH_CAPACITY: [RoleKind; 3] = [RoleKind::Prefill, RoleKind::Decode, RoleKind::Server];
 
-fn about_capacities(policy: &Policy, target: Target<'_>, said: &mut Vec<String>) {
+fn about_capacities(policy: &Policy, target: &Target, said: &mut Vec<String>) {
     let Some((_, token, forecast)) = tokens(policy) else {
         return;
     };

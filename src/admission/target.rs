@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use super::review::View;
 use super::scan::{Scan, ScanError, once};
-use crate::api::{BINDING_ANNOTATION, DECISION_ANNOTATION};
+use crate::api::{BINDING_ANNOTATION, DECISION_ANNOTATION, Replicas, RoleKind};
+use crate::policy::{TargetRole, TargetShape};
 
 /// A ModelDeployment, as far as admission looks at it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,6 +55,39 @@ impl<'a> View<'a> for DeploymentView<'a> {
 }
 
 impl<'a> DeploymentView<'a> {
+    /// Reads a deployment that was read live.
+    pub(crate) fn of_bytes(body: &'a [u8]) -> Result<Self, ScanError> {
+        let mut scan = Scan::of_bytes(body)?;
+        let view = Self::read(&mut scan)?;
+        scan.end().map(|()| view)
+    }
+
+    /// What a scaler's spec is judged against.
+    pub(crate) fn shape(&self, name: &str) -> TargetShape {
+        TargetShape {
+            name: name.to_owned(),
+            roles: self
+                .roles
+                .iter()
+                .map(|role| TargetRole {
+                    name: role.name.to_string(),
+                    kind: role
+                        .kind
+                        .as_deref()
+                        .map_or(Some(RoleKind::Server), RoleKind::parse),
+                    size: role
+                        .size
+                        .and_then(|size| u32::try_from(size).ok())
+                        .unwrap_or(1),
+                    count: Replicas::saturating(role.replicas.unwrap_or(1)),
+                    command: role.command,
+                    elastic: role.elastic,
+                    instance_type: role.instance_type.as_deref().map(str::to_owned),
+                })
+                .collect(),
+        }
+    }
+
     fn read_metadata(&mut self, scan: &mut Scan<'a>) -> Result<(), ScanError> {
         let (mut uid, mut deletion, mut annotations) = (None, None, None);
         scan.object(|key, scan| match key {

@@ -11,3 +11,4 @@ pub use checked::{
     RebalanceOrder, RoleIndex, RolePolicy, ScaleDownPolicy, ScaleUpPolicy, TokenPolicy,
 };
 pub use fault::{Fault, FaultKind};
+mod shim; pub use shim::*;

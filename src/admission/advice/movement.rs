@@ -24,7 +24,7 @@ pub(super) fn system(policy: &Policy) -> Option<System> {
 }
 
 /// Warns of bounds that nothing reaches, directions that are barred, and ways that stop half-way.
-pub(super) fn warn(policy: &Policy, system: &System, target: Target<'_>, said: &mut Vec<String>) {
+pub(super) fn warn(policy: &Policy, system: &System, target: &Target, said: &mut Vec<String>) {
     let Ok(tight) = system.tight() else { return };
     about_bounds(policy, &tight, said);
     for (direction, step) in [
@@ -115,7 +115,7 @@ impl Way<'_> {
     }
 
     /// Says where the way from the far end, or from the target's counts, ends before its goal.
-    fn stops_short(&self, target: Target<'_>, said: &mut Vec<String>) {
+    fn stops_short(&self, target: &Target, said: &mut Vec<String>) {
         let far = match self.direction {
             Direction::Up => self.tight.lo.clone(),
             Direction::Down => self.tight.hi.clone(),
@@ -174,7 +174,7 @@ impl Way<'_> {
 }
 
 /// The target's counts in the order of the policy's roles, where it has all of them.
-pub(super) fn current(policy: &Policy, target: Target<'_>) -> Option<Vec<Replicas>> {
+pub(super) fn current(policy: &Policy, target: &Target) -> Option<Vec<Replicas>> {
     let Target::Present(shape) = target else {
         return None;
     };

@@ -1,10 +1,14 @@
 //! Warnings about a scaler that is allowed: what will disappoint, in the order of what matters most.
 
 use crate::api::scaler::{RebalancePolicy, ScalerSpec};
+use crate::api::quantity::Nanos;
 use crate::api::{DEPLOYMENT_KIND, Quantity, RoleKind};
 use crate::policy::{
-    AlgorithmPolicy, Capacities, Policy, RebalanceOrder, StepLimit, TargetShape, TokenPolicy,
+    AlgorithmPolicy, Capacities, Policy, RebalanceOrder, TargetShape, TokenPolicy,
 };
+use crate::ratio::{End, System};
+
+mod movement;
 
 /// A warning's length at most, in characters: the API server cuts longer ones.
 const CHARS: usize = 255;
@@ -14,8 +18,8 @@ const COUNT: usize = 8;
 const SAMPLED_PODS: u16 = 64;
 
 /// What is known around a scaler.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Target<'a> {
+#[derive(Clone, Debug)]
+pub(crate) enum Target {
     /// It was not looked for.
     Unknown,
     /// It does not exist.
@@ -23,7 +27,7 @@ pub(crate) enum Target<'a> {
     /// It is being deleted.
     Deleting,
     /// It is there.
-    Present(&'a TargetShape),
+    Present(TargetShape),
 }
 
 /// The warnings about a policy without faults, most important first: at most eight, each below 256 characters.
@@ -33,13 +37,16 @@ pub(crate) enum Target<'a> {
 pub(crate) fn warnings(
     policy: &Policy,
     spec: &ScalerSpec,
-    target: Target<'_>,
+    target: &Target,
     others: &[&str],
 ) -> Vec<String> {
     let mut said = Vec::new();
-    about_target(policy, target, &mut said);
+    let system = movement::system(policy);
+    about_target(policy, system.as_ref(), target, &mut said);
     about_others(policy, others, &mut said);
-    movement::warn(policy, spec, target, &mut said);
+    if let Some(system) = &system {
+        movement::warn(policy, system, target, &mut said);
+    }
     about_windows(policy, &mut said);
     about_capacities(policy, target, &mut said);
     about_sizes(policy, &mut said);
@@ -67,7 +74,12 @@ fn shorten(warning: &mut String) {
     }
 }
 
-fn about_target(policy: &Policy, target: Target<'_>, said: &mut Vec<String>) {
+fn about_target(
+    policy: &Policy,
+    system: Option<&System>,
+    target: &Target,
+    said: &mut Vec<String>,
+) {
     let name = &policy.target;
     match target {
         Target::Unknown => {}
@@ -80,6 +92,7 @@ fn about_target(policy: &Policy, target: Target<'_>, said: &mut Vec<String>) {
         Target::Present(shape) => {
             about_unbounded_roles(policy, shape, said);
             about_counts(policy, shape, said);
+            about_bands(policy, system, target, said);
         }
     }
 }
@@ -111,6 +124,32 @@ fn about_counts(policy: &Policy, shape: &TargetShape, said: &mut Vec<String>) {
                 bounds.name, bounds.min, bounds.max
             ));
         }
+    }
+}
+
+fn about_bands(
+    policy: &Policy,
+    system: Option<&System>,
+    target: &Target,
+    said: &mut Vec<String>,
+) {
+    if let Some(counts) = movement::current(policy, target)
+        && let Some((band, end)) = system.and_then(|system| system.broken(&counts))
+    {
+        let ratio = &policy.ratios[band];
+        let (n, d) = (ratio.numerator, ratio.denominator);
+        let (end, limit) = match end {
+            End::Min => ("below min", ratio.min),
+            End::Max => ("above max", ratio.max),
+        };
+        said.push(format!(
+            "{} {} and {} {} replicas are {end} {} of ratios[{band}]: planning stops with RatioConflict until ratio and counts agree",
+            counts[n],
+            policy.roles[n].name,
+            counts[d],
+            policy.roles[d].name,
+            limit.map_or_else(String::new, |limit| limit.to_string()),
+        ));
     }
 }
 
@@ -151,7 +190,7 @@ fn about_windows(policy: &Policy, said: &mut Vec<String>) {
             token.panic_window, token.stable_window
         ));
     }
-    if token.panic_threshold.get() <= crate::api::quantity::Nanos::ONE.get() {
+    if token.panic_threshold <= Nanos::ONE {
         said.push(format!(
             "{block}.panicThreshold is at most 1: panic starts at or before capacity, and holds every shrink"
         ));
@@ -178,7 +217,7 @@ const fn capacity_fields(kind: RoleKind) -> (&'static str, &'static str) {
 
 const WITH_CAPACITY: [RoleKind; 3] = [RoleKind::Prefill, RoleKind::Decode, RoleKind::Server];
 
-fn about_capacities(policy: &Policy, target: Target<'_>, said: &mut Vec<String>) {
+fn about_capacities(policy: &Policy, target: &Target, said: &mut Vec<String>) {
     let Some((_, token, forecast)) = tokens(policy) else {
         return;
     };
@@ -238,17 +277,13 @@ fn about_defaults(spec: &ScalerSpec, said: &mut Vec<String>) {
             ("qTrend", &predictive.q_trend, "0.1"),
             ("measurementNoise", &predictive.measurement_noise, "10"),
         ] {
-            if let Some(nanos) = value.as_ref().and_then(nanos)
-                && nanos <= 0
+            if let Some(Ok(nanos)) = value.as_ref().map(Quantity::nanos)
+                && nanos.get() <= 0
             {
                 said.push(format!("algorithm.predictive.{field} is not positive, which means the default, \"{default}\""));
             }
         }
     }
-}
-
-fn nanos(quantity: &Quantity) -> Option<i128> {
-    quantity.nanos().ok().map(crate::api::quantity::Nanos::get)
 }
 
 fn about_priority(policy: &Policy, spec: &ScalerSpec, said: &mut Vec<String>) {

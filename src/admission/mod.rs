@@ -18,9 +18,13 @@
 //! assert_eq!((answer.http, answer.verdict), (200, Verdict::Allowed));
 //! ```
 
+mod advice;
 mod answer;
+mod defaults;
+mod deployment;
 mod object;
 mod review;
+mod scaler;
 mod scan;
 mod status;
 mod target;
@@ -31,7 +35,7 @@ pub use answer::refuse;
 pub use review::uid_of;
 
 use answer::malformed;
-use review::{Operation, Review};
+use review::{Posted, Review, ReviewError};
 
 /// One of the four webhooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -177,21 +181,65 @@ impl Verdict {
     }
 }
 
+/// A decision that waits for facts.
 #[derive(Debug)]
-pub struct Pending<'a>(std::marker::PhantomData<&'a ()>);
+pub struct Pending<'a> {
+    review: Review<'a>,
+    questions: Vec<Question>,
+    then: Then<'a>,
+}
+
+/// What goes on once the facts are there.
+#[derive(Debug)]
+enum Then<'a> {
+    Scaler(scaler::Waiting),
+    Deployment(deployment::Waiting<'a>),
+}
+
+impl<'a> Pending<'a> {
+    fn new(review: Review<'a>, questions: Vec<Question>, then: Then<'a>) -> Decision<'a> {
+        Decision::Ask(Box::new(Self {
+            review,
+            questions,
+            then,
+        }))
+    }
+
+    /// The uid of the request.
+    pub fn uid(&self) -> &str {
+        &self.review.uid
+    }
+
+    /// What must be known, a few at most.
+    pub fn questions(&self) -> &[Question] {
+        &self.questions
+    }
+
+    /// Goes on with one fact for each question, in order. A missing fact is one that could not be read.
+    pub fn answer(self, facts: &Facts) -> Decision<'a> {
+        match self.then {
+            Then::Scaler(waiting) => Decision::Answer(waiting.answer(&self.review, facts)),
+            Then::Deployment(waiting) => Decision::Answer(waiting.answer(&self.review, facts)),
+        }
+    }
+}
+
 /// Decides the review in `body`, or says what it must know first. Never panics, whatever the bytes.
 pub fn decide<'a>(webhook: Webhook, operator: &Operator, body: &'a [u8]) -> Decision<'a> {
-    let review = match Review::read(webhook, body) {
-        Ok(review) => review,
-        Err(error) => return Decision::Answer(malformed(&error)),
-    };
-    if review.operation == Operation::Other {
-        return Decision::Answer(answer::allow(&review.uid, &[]));
-    }
-    match webhook {
-        Webhook::MutateScaler => todo!(),
-        Webhook::ValidateScaler => todo!(),
-        Webhook::ValidateScalerStatus => Decision::Answer(status::validate(&review, operator)),
-        Webhook::ValidateDeployment => todo!(),
-    }
+    judge(webhook, operator, body).unwrap_or_else(|error| Decision::Answer(malformed(&error)))
+}
+
+fn judge<'a>(
+    webhook: Webhook,
+    operator: &Operator,
+    body: &'a [u8],
+) -> Result<Decision<'a>, ReviewError> {
+    Ok(match webhook {
+        Webhook::MutateScaler => Decision::Answer(scaler::mutate(&Posted::read(webhook, body)?)),
+        Webhook::ValidateScaler => scaler::validate(Posted::read(webhook, body)?, operator),
+        Webhook::ValidateScalerStatus => {
+            Decision::Answer(status::validate(&Posted::read(webhook, body)?, operator))
+        }
+        Webhook::ValidateDeployment => deployment::validate(Posted::read(webhook, body)?, operator),
+    })
 }

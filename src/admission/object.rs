@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::review::View;
 use super::scan::{Scan, ScanError, once};
 use crate::api::scaler::FINALIZER;
 
@@ -20,18 +21,15 @@ pub(crate) struct ScalerView<'a> {
     pub(crate) status: &'a str,
 }
 
-impl<'a> ScalerView<'a> {
-    /// Reads a scaler's JSON.
-    pub(crate) fn read(object: &'a str) -> Result<Self, ScanError> {
+impl<'a> View<'a> for ScalerView<'a> {
+    fn read(scan: &mut Scan<'a>) -> Result<Self, ScanError> {
         let (mut metadata, mut spec, mut status) = (None, None, None);
-        let mut scan = Scan::new(object);
         scan.object(|key, scan| match key {
             "metadata" => once(&mut metadata, "metadata", Meta::read(scan)?),
             "spec" => once(&mut spec, "spec", scan.raw()?),
             "status" => once(&mut status, "status", scan.raw()?),
             _ => scan.skip(),
         })?;
-        scan.end()?;
         let Meta {
             uid,
             deleting,
@@ -93,12 +91,16 @@ impl<'a> Meta<'a> {
 mod tests {
     use super::*;
 
+    fn read(text: &str) -> Result<ScalerView<'_>, ScanError> {
+        ScalerView::read(&mut Scan::new(text))
+    }
+
     #[test]
     fn a_scaler_is_read_as_far_as_needed() {
         let text = r#"{"metadata":{"labels":{"uid":"no"},"finalizers":["a","worker.gpustack.ai/scaler-release"],"uid":"u",
             "deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"a":1},"status":{"b":2}}"#;
         assert_eq!(
-            ScalerView::read(text).unwrap(),
+            read(text).unwrap(),
             ScalerView {
                 uid: "u".into(),
                 deleting: true,
@@ -107,11 +109,11 @@ mod tests {
                 status: "{\"b\":2}",
             }
         );
-        let bare = ScalerView::read(r#"{"metadata":{"deletionTimestamp":null,"finalizers":null}}"#);
+        let bare = read(r#"{"metadata":{"deletionTimestamp":null,"finalizers":null}}"#);
         assert_eq!(bare, Ok(ScalerView::default()));
-        assert_eq!(ScalerView::read("{}"), Ok(ScalerView::default()));
+        assert_eq!(read("{}"), Ok(ScalerView::default()));
         assert_eq!(
-            ScalerView::read(r#"{"spec":{},"spec":{}}"#),
+            read(r#"{"spec":{},"spec":{}}"#),
             Err(ScanError::Duplicate("spec"))
         );
     }

@@ -63,15 +63,27 @@ pub(crate) struct Review<'a> {
     pub(crate) name: Cow<'a, str>,
     /// Who asks.
     pub(crate) username: Cow<'a, str>,
-    /// The object as it would be, JSON; there for CREATE and UPDATE.
-    pub(crate) object: &'a str,
-    /// The object as it is, JSON; empty but for UPDATE.
-    pub(crate) old_object: &'a str,
+}
+
+/// What a verdict reads of an object: one walk over the review reads the objects in it too.
+pub(crate) trait View<'a>: Sized {
+    /// Reads the object at which the walk is.
+    fn read(scan: &mut Scan<'a>) -> Result<Self, ScanError>;
+}
+
+/// A review with its objects.
+#[derive(Clone, Debug)]
+pub(crate) struct Posted<'a, T> {
+    /// The request.
+    pub(crate) review: Review<'a>,
+    /// The object as it would be; there for CREATE and UPDATE.
+    pub(crate) new: Option<T>,
+    /// The object as it is; there for UPDATE.
+    pub(crate) old: Option<T>,
 }
 
 /// The fields of a request while it is read.
-#[derive(Default)]
-struct Request<'a> {
+struct Request<'a, T> {
     uid: Option<Cow<'a, str>>,
     operation: Option<Cow<'a, str>>,
     namespace: Option<Cow<'a, str>>,
@@ -80,11 +92,11 @@ struct Request<'a> {
     sub_resource: Option<Cow<'a, str>>,
     group: Option<Cow<'a, str>>,
     kind: Option<Cow<'a, str>>,
-    object: Option<&'a str>,
-    old_object: Option<&'a str>,
+    object: Option<Option<T>>,
+    old_object: Option<Option<T>>,
 }
 
-impl<'a> Review<'a> {
+impl<'a, T: View<'a>> Posted<'a, T> {
     /// Reads a review of the kind that `webhook` judges.
     pub(crate) fn read(webhook: Webhook, body: &'a [u8]) -> Result<Self, ReviewError> {
         let (mut version, mut kind, mut request) = (None, None, None);
@@ -103,7 +115,9 @@ impl<'a> Review<'a> {
         }
         request.flatten().ok_or(ReviewError::NoRequest)?.of(webhook)
     }
+}
 
+impl Review<'_> {
     /// Whether the program itself asks.
     pub(crate) fn is_by(&self, operator: &super::Operator) -> bool {
         // An identity that is not known yet is nobody's.
@@ -111,12 +125,23 @@ impl<'a> Review<'a> {
     }
 }
 
-impl<'a> Request<'a> {
+impl<'a, T: View<'a>> Request<'a, T> {
     fn read(scan: &mut Scan<'a>) -> Result<Option<Self>, ScanError> {
         if scan.peek()? == b'n' {
             return scan.skip().map(|()| None);
         }
-        let mut request = Self::default();
+        let mut request = Self {
+            uid: None,
+            operation: None,
+            namespace: None,
+            name: None,
+            username: None,
+            sub_resource: None,
+            group: None,
+            kind: None,
+            object: None,
+            old_object: None,
+        };
         scan.object(|key, scan| {
             let (place, what) = match key {
                 "uid" => (&mut request.uid, "request.uid"),
@@ -139,9 +164,9 @@ impl<'a> Request<'a> {
                         _ => scan.skip(),
                     });
                 }
-                "object" => return once(&mut request.object, "request.object", scan.raw()?),
+                "object" => return once(&mut request.object, "request.object", object(scan)?),
                 "oldObject" => {
-                    return once(&mut request.old_object, "request.oldObject", scan.raw()?);
+                    return once(&mut request.old_object, "request.oldObject", object(scan)?);
                 }
                 _ => return scan.skip(),
             };
@@ -150,7 +175,7 @@ impl<'a> Request<'a> {
         Ok(Some(request))
     }
 
-    fn of(self, webhook: Webhook) -> Result<Review<'a>, ReviewError> {
+    fn of(self, webhook: Webhook) -> Result<Posted<'a, T>, ReviewError> {
         let uid = self.uid.filter(|uid| !uid.is_empty());
         let uid = uid.ok_or(ReviewError::Lacks("uid"))?;
         let (wanted_kind, wanted_sub) = match webhook {
@@ -177,24 +202,33 @@ impl<'a> Request<'a> {
             Some(_) => Operation::Other,
             None => return Err(ReviewError::Lacks("operation")),
         };
-        let object = self.object.unwrap_or_default();
-        let old_object = self.old_object.unwrap_or_default();
-        if operation != Operation::Other && !object.starts_with('{') {
+        let (new, old) = (self.object.flatten(), self.old_object.flatten());
+        if operation != Operation::Other && new.is_none() {
             return Err(ReviewError::Lacks("object"));
         }
-        if operation == Operation::Update && !old_object.starts_with('{') {
+        if operation == Operation::Update && old.is_none() {
             return Err(ReviewError::Lacks("oldObject"));
         }
-        Ok(Review {
-            uid,
-            operation,
-            namespace: self.namespace.unwrap_or_default(),
-            name: self.name.unwrap_or_default(),
-            username: self.username.unwrap_or_default(),
-            object,
-            old_object,
+        Ok(Posted {
+            review: Review {
+                uid,
+                operation,
+                namespace: self.namespace.unwrap_or_default(),
+                name: self.name.unwrap_or_default(),
+                username: self.username.unwrap_or_default(),
+            },
+            new,
+            old,
         })
     }
+}
+
+/// An object, or `None` for `null`.
+fn object<'a, T: View<'a>>(scan: &mut Scan<'a>) -> Result<Option<T>, ScanError> {
+    if scan.peek()? == b'n' {
+        return scan.skip().map(|()| None);
+    }
+    T::read(scan).map(Some)
 }
 
 fn text<'a>(
@@ -246,6 +280,7 @@ pub fn uid_of(body: &[u8]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::object::ScalerView;
     use super::*;
 
     fn body(request: &str) -> String {
@@ -260,26 +295,26 @@ mod tests {
         ))
     }
 
-    fn error(text: &str) -> String {
-        Review::read(Webhook::ValidateScaler, text.as_bytes())
-            .unwrap_err()
-            .to_string()
+    fn read(text: &str) -> Result<Posted<'_, ScalerView<'_>>, ReviewError> {
+        Posted::read(Webhook::ValidateScaler, text.as_bytes())
     }
 
     #[test]
     fn a_review_is_read_whatever_the_order_of_its_fields() {
         let text = request(
-            "\"options\":{\"kind\":\"CreateOptions\"},\"object\":{\"a\":[1]},\"oldObject\":null,\"dryRun\":true,\
+            "\"options\":{\"kind\":\"CreateOptions\"},\"object\":{\"a\":[1],\"spec\":{}},\"oldObject\":null,\"dryRun\":true,\
              \"userInfo\":{\"groups\":[\"g\"],\"username\":\"a\\u006en\"},\"name\":\"x\",\"namespace\":\"n\",\"operation\":\"CREATE\"",
         );
-        let review = Review::read(Webhook::ValidateScaler, text.as_bytes()).unwrap();
+        let posted = read(&text).unwrap();
+        let review = posted.review;
         assert_eq!(review.uid, "u");
         assert_eq!(review.operation, Operation::Create);
         assert_eq!(
             (&*review.name, &*review.namespace, &*review.username),
             ("x", "n", "ann")
         );
-        assert_eq!(review.object, "{\"a\":[1]}");
+        assert_eq!(posted.new.unwrap().spec, "{}");
+        assert_eq!(posted.old, None);
         assert!(review.is_by(&super::super::Operator("ann".to_owned())));
         assert!(!review.is_by(&super::super::Operator(String::new())));
     }
@@ -351,7 +386,7 @@ mod tests {
                 "the body is no AdmissionReview: something follows the review at byte 200",
             ),
         ] {
-            assert_eq!(error(&text), message, "{text}");
+            assert_eq!(read(&text).unwrap_err().to_string(), message, "{text}");
         }
     }
 
@@ -359,9 +394,9 @@ mod tests {
     fn a_truncated_review_is_an_error_wherever_it_is_cut() {
         let text = request("\"operation\":\"CREATE\",\"object\":{\"a\":\"b\"}");
         for end in 0..text.len() {
-            assert!(Review::read(Webhook::ValidateScaler, &text.as_bytes()[..end]).is_err());
+            assert!(read(&text[..end]).is_err());
         }
-        assert!(Review::read(Webhook::ValidateScaler, text.as_bytes()).is_ok());
+        assert!(read(&text).is_ok());
     }
 
     #[test]

@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::advice::{self, Surroundings};
-use super::answer::{Denial, Subject, allow, allow_patched, deny, invalid, malformed};
+use super::advice::{self, Target};
+use super::answer::{Denial, Subject, allow, allow_patched, deny, invalid};
 use super::object::ScalerView;
-use super::review::{Operation, Review, ReviewError};
-use super::scan::{Scan, ScanError, same_json};
-use super::target::TargetView;
+use super::review::{Posted, Review};
+use super::scan::{Scan, same_json};
+use super::target::DeploymentView;
 use super::{Answer, Decision, Fact, Facts, Operator, Pending, Question, Then, defaults};
 use crate::api::{
     BINDING_ANNOTATION, DEPLOYMENT_KIND,
@@ -19,32 +19,23 @@ use crate::api::{
 use crate::policy::{self, Fault, FaultKind, Policy, Reading};
 
 /// Fills the defaults; never denies.
-pub(crate) fn mutate(review: &Review<'_>) -> Answer {
-    let new = match ScalerView::read(review.object) {
-        Ok(view) => view,
-        Err(error) => return unreadable(error),
+pub(crate) fn mutate(posted: &Posted<'_, ScalerView<'_>>) -> Answer {
+    let Posted { review, new, old } = posted;
+    let Some(new) = new else {
+        return allow_patched(&review.uid, "");
     };
-    if review.operation == Operation::Update {
-        // What did not change is not touched: else a label edit would store the defaults of a newer release, raise the
-        // generation, and count as an edit of the spec.
-        if new.deleting {
-            return allow_patched(&review.uid, "");
-        }
-        match ScalerView::read(review.old_object) {
-            Ok(old) if same_json(old.spec, new.spec) => return allow_patched(&review.uid, ""),
-            Ok(_) => {}
-            Err(error) => return unreadable(error),
-        }
+    // What did not change is not touched: else a label edit would store the defaults of a newer release, raise the
+    // generation, and count as an edit of the spec.
+    if let Some(old) = old
+        && (new.deleting || same_json(old.spec, new.spec))
+    {
+        return allow_patched(&review.uid, "");
     }
     match serde_json::from_str::<&RawValue>(new.spec) {
         Ok(spec) => allow_patched(&review.uid, &defaults::patch(spec)),
         // No spec: the schema names that.
         Err(_) => allow_patched(&review.uid, ""),
     }
-}
-
-fn unreadable(error: ScanError) -> Answer {
-    malformed(&ReviewError::Scan(error))
 }
 
 /// What is left to do once the facts are there.
@@ -66,17 +57,13 @@ struct Judged {
 }
 
 /// Judges a scaler, or asks about its target first.
-pub(crate) fn validate<'a>(review: Review<'a>, operator: &Operator) -> Decision<'a> {
-    let new = match ScalerView::read(review.object) {
-        Ok(view) => view,
-        Err(error) => return Decision::Answer(unreadable(error)),
-    };
-    let old = match review.operation {
-        Operation::Update => match ScalerView::read(review.old_object) {
-            Ok(view) => Some(view),
-            Err(error) => return Decision::Answer(unreadable(error)),
-        },
-        _ => None,
+pub(crate) fn validate<'a>(
+    posted: Posted<'a, ScalerView<'a>>,
+    operator: &Operator,
+) -> Decision<'a> {
+    let Posted { review, new, old } = posted;
+    let Some(new) = new else {
+        return Decision::Answer(allow(&review.uid, &[]));
     };
     let mut waiting = Waiting {
         judged: None,
@@ -155,22 +142,22 @@ impl Waiting {
             return allow(&review.uid, &warnings);
         };
         let subject = Subject::of(review, KIND);
-        let bytes = match facts.0.first() {
+        let read = match facts.0.first() {
             _ if self.target.is_empty() => Ok(None),
             Some(Fact::Object(read)) => read.as_ref().map(Option::as_deref).map_err(Clone::clone),
             _ => Err("no answer".to_owned()),
         };
-        let target = bytes.and_then(|bytes| match bytes {
-            None => Ok(None),
-            Some(bytes) => TargetView::read(&self.target, bytes)
-                .map(Some)
-                .map_err(|error| error.to_string()),
+        let read = read.and_then(|bytes| match bytes.map(DeploymentView::of_bytes) {
+            None => Ok(Target::Absent),
+            Some(Ok(view)) if view.deleting => Ok(Target::Deleting),
+            Some(Ok(view)) => Ok(Target::Present(view.shape(&self.target))),
+            Some(Err(error)) => Err(error.to_string()),
         });
         let (mut faults, policy) = match outcome {
             Ok(policy) => (Vec::new(), Some(policy)),
             Err(faults) => (faults, None),
         };
-        let target = match target {
+        let target = match read {
             Ok(target) => target,
             Err(why) if faults.is_empty() => {
                 let denial = Denial {
@@ -184,25 +171,23 @@ impl Waiting {
                 };
                 return deny(&review.uid, subject, &denial, &[]);
             }
-            Err(_) => None,
+            Err(_) => Target::Unknown,
         };
-        if let Some(target) = &target
-            && !target.deleting
-        {
-            faults.extend(policy::fit(&reading, &target.shape));
+        if let Target::Present(shape) = &target {
+            faults.extend(policy::fit(&reading, shape));
         }
         let Some(policy) = policy.filter(|_| faults.is_empty()) else {
             return invalid(&review.uid, subject, &faults);
         };
-        let others = match facts.0.get(1) {
-            Some(Fact::Names(names)) => names.iter().map(String::as_str).filter(|name| *name != review.name).collect(),
+        let others: Vec<&str> = match facts.0.get(1) {
+            Some(Fact::Names(names)) => names
+                .iter()
+                .map(String::as_str)
+                .filter(|name| *name != review.name)
+                .collect(),
             _ => Vec::new(),
         };
-        let surroundings = Surroundings {
-            target: target.as_ref(),
-            others,
-        };
-        warnings.extend(advice::warnings(&policy, &reading.spec, &surroundings));
+        warnings.extend(advice::warnings(&policy, &reading.spec, &target, &others));
         allow(&review.uid, &warnings)
     }
 

@@ -2,10 +2,9 @@
 
 use serde::Deserialize;
 
-use super::answer::{Denial, Subject, allow, deny, malformed};
+use super::answer::{Denial, Subject, allow, deny};
 use super::object::ScalerView;
-use super::review::{Operation, Review, ReviewError};
-use super::scan::ScanError;
+use super::review::{Operation, Posted};
 use super::{Answer, Operator};
 use crate::api::scaler::KIND;
 
@@ -42,18 +41,13 @@ fn binding(status: &str) -> Option<Binding> {
 }
 
 /// Judges a write to the status.
-pub(crate) fn validate(review: &Review<'_>, operator: &Operator) -> Answer {
-    if review.operation != Operation::Update {
+pub(crate) fn validate(posted: &Posted<'_, ScalerView<'_>>, operator: &Operator) -> Answer {
+    let Posted { review, new, old } = posted;
+    let (Operation::Update, Some(new), Some(old)) = (review.operation, new, old) else {
         return allow(&review.uid, &[]);
-    }
+    };
     let denial = if review.is_by(operator) {
-        match (
-            ScalerView::read(review.old_object),
-            ScalerView::read(review.object),
-        ) {
-            (Ok(old), Ok(new)) => backwards(old.status, new.status),
-            (Err(error), _) | (_, Err(error)) => return unreadable(error),
-        }
+        backwards(old.status, new.status)
     } else {
         Some(Denial {
             code: 403,
@@ -66,10 +60,6 @@ pub(crate) fn validate(review: &Review<'_>, operator: &Operator) -> Answer {
         None => allow(&review.uid, &[]),
         Some(denial) => deny(&review.uid, Subject::of(review, KIND), &denial, &[]),
     }
-}
-
-fn unreadable(error: ScanError) -> Answer {
-    malformed(&ReviewError::Scan(error))
 }
 
 /// Why the program may not write this, if it may not: a process that lost its term must not undo what its successor did.

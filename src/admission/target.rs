@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 
+use super::review::View;
 use super::scan::{Scan, ScanError, once};
-use crate::api::{BINDING_ANNOTATION, DECISION_ANNOTATION};
+use crate::api::{BINDING_ANNOTATION, DECISION_ANNOTATION, Replicas, RoleKind};
+use crate::policy::{TargetRole, TargetShape};
 
 /// A ModelDeployment, as far as admission looks at it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,19 +41,51 @@ pub(crate) struct RoleView<'a> {
     pub(crate) instance_type: Option<Cow<'a, str>>,
 }
 
-impl<'a> DeploymentView<'a> {
-    /// Reads a deployment's JSON.
-    pub(crate) fn read(object: &'a str) -> Result<Self, ScanError> {
+impl<'a> View<'a> for DeploymentView<'a> {
+    fn read(scan: &mut Scan<'a>) -> Result<Self, ScanError> {
         let mut view = Self::default();
         let (mut metadata, mut spec) = (None, None);
-        let mut scan = Scan::new(object);
         scan.object(|key, scan| match key {
             "metadata" => once(&mut metadata, "metadata", view.read_metadata(scan)?),
             "spec" => once(&mut spec, "spec", view.read_spec(scan)?),
             _ => scan.skip(),
         })?;
-        scan.end()?;
         Ok(view)
+    }
+}
+
+impl<'a> DeploymentView<'a> {
+    /// Reads a deployment that was read live.
+    pub(crate) fn of_bytes(body: &'a [u8]) -> Result<Self, ScanError> {
+        let mut scan = Scan::of_bytes(body)?;
+        let view = Self::read(&mut scan)?;
+        scan.end().map(|()| view)
+    }
+
+    /// What a scaler's spec is judged against.
+    pub(crate) fn shape(&self, name: &str) -> TargetShape {
+        TargetShape {
+            name: name.to_owned(),
+            roles: self
+                .roles
+                .iter()
+                .map(|role| TargetRole {
+                    name: role.name.to_string(),
+                    kind: role
+                        .kind
+                        .as_deref()
+                        .map_or(Some(RoleKind::Server), RoleKind::parse),
+                    size: role
+                        .size
+                        .and_then(|size| u32::try_from(size).ok())
+                        .unwrap_or(1),
+                    count: Replicas::saturating(role.replicas.unwrap_or(1)),
+                    command: role.command,
+                    elastic: role.elastic,
+                    instance_type: role.instance_type.as_deref().map(str::to_owned),
+                })
+                .collect(),
+        }
     }
 
     fn read_metadata(&mut self, scan: &mut Scan<'a>) -> Result<(), ScanError> {
@@ -168,13 +202,17 @@ fn count(
 mod tests {
     use super::*;
 
+    fn read(text: &str) -> Result<DeploymentView<'_>, ScanError> {
+        DeploymentView::read(&mut Scan::new(text))
+    }
+
     #[test]
     fn a_deployment_is_read_as_far_as_needed() {
         let text = r#"{"status":{"roles":[{"name":"no"}]},"metadata":{"managedFields":[{"annotations":{}}],"uid":"u",
             "annotations":{"a":"b","modeldeployment.gpustack.ai/scaler-binding":"{\"scalerName\":\"s\"}"},"deletionTimestamp":null},
             "spec":{"model":{"roles":[]},"roles":[{"name":"a","env":[{"name":"x","replicas":7}],"replicas":3,"kind":"prefill","size":2},
             {"command":["run"],"elasticEp":{"width":2},"instanceType":"pool","name":"b"},{"name":"c","command":[],"elasticEp":null,"replicas":null}]}}"#;
-        let view = DeploymentView::read(text).unwrap();
+        let view = read(text).unwrap();
         assert_eq!(view.uid, "u");
         assert!(!view.deleting);
         assert_eq!(view.binding.as_deref(), Some("{\"scalerName\":\"s\"}"));
@@ -233,7 +271,7 @@ mod tests {
                 ScanError::Type(DECISION_ANNOTATION),
             ),
         ] {
-            assert_eq!(DeploymentView::read(text), Err(error), "{text}");
+            assert_eq!(read(text), Err(error), "{text}");
         }
     }
 }

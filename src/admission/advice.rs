@@ -1,7 +1,7 @@
 //! Warnings about a scaler that is allowed: what will disappoint, in the order of what matters most.
 
-use crate::api::scaler::{RebalancePolicy, ScalerSpec};
 use crate::api::quantity::Nanos;
+use crate::api::scaler::{RebalancePolicy, ScalerSpec};
 use crate::api::{DEPLOYMENT_KIND, Quantity, RoleKind};
 use crate::policy::{
     AlgorithmPolicy, Capacities, Policy, RebalanceOrder, TargetShape, TokenPolicy,
@@ -74,12 +74,7 @@ fn shorten(warning: &mut String) {
     }
 }
 
-fn about_target(
-    policy: &Policy,
-    system: Option<&System>,
-    target: &Target,
-    said: &mut Vec<String>,
-) {
+fn about_target(policy: &Policy, system: Option<&System>, target: &Target, said: &mut Vec<String>) {
     let name = &policy.target;
     match target {
         Target::Unknown => {}
@@ -114,7 +109,13 @@ fn about_unbounded_roles(policy: &Policy, shape: &TargetShape, said: &mut Vec<St
 
 /// Counts that the policy excludes: planning stops until policy and counts agree.
 fn about_counts(policy: &Policy, shape: &TargetShape, said: &mut Vec<String>) {
-    let count = |name: &str| shape.roles.iter().find(|role| role.name == name).map(|role| role.count);
+    let count = |name: &str| {
+        shape
+            .roles
+            .iter()
+            .find(|role| role.name == name)
+            .map(|role| role.count)
+    };
     for bounds in &policy.roles {
         if let Some(count) = count(&bounds.name)
             && !(bounds.min..=bounds.max).contains(&count)
@@ -127,12 +128,7 @@ fn about_counts(policy: &Policy, shape: &TargetShape, said: &mut Vec<String>) {
     }
 }
 
-fn about_bands(
-    policy: &Policy,
-    system: Option<&System>,
-    target: &Target,
-    said: &mut Vec<String>,
-) {
+fn about_bands(policy: &Policy, system: Option<&System>, target: &Target, said: &mut Vec<String>) {
     if let Some(counts) = movement::current(policy, target)
         && let Some((band, end)) = system.and_then(|system| system.broken(&counts))
     {
@@ -169,9 +165,7 @@ fn about_others(policy: &Policy, others: &[&str], said: &mut Vec<String>) {
 fn tokens(policy: &Policy) -> Option<(&'static str, &TokenPolicy, Option<&Capacities>)> {
     match &policy.algorithm {
         AlgorithmPolicy::Proportional(_) => None,
-        AlgorithmPolicy::TokenThroughput(token) => {
-            Some(("algorithm.tokenThroughput", token, None))
-        }
+        AlgorithmPolicy::TokenThroughput(token) => Some(("algorithm.tokenThroughput", token, None)),
         AlgorithmPolicy::Predictive(predictive) => Some((
             "algorithm.predictive.tokenThroughput",
             &predictive.token,
@@ -259,18 +253,37 @@ fn about_sizes(policy: &Policy, said: &mut Vec<String>) {
 
 /// Values that were written, and mean something else.
 fn about_defaults(spec: &ScalerSpec, said: &mut Vec<String>) {
-    if let Some(down) = spec.behavior.as_ref().and_then(|behavior| behavior.scale_down.as_ref()) {
+    if let Some(down) = spec
+        .behavior
+        .as_ref()
+        .and_then(|behavior| behavior.scale_down.as_ref())
+    {
         for (field, value, default) in [
-            ("stabilizationWindowSeconds", down.stabilization_window_seconds, 300),
-            ("cooldownAfterAbortSeconds", down.cooldown_after_abort_seconds, 300),
-            ("decodePostScaleUpGraceSeconds", down.decode_post_scale_up_grace_seconds, 120),
+            (
+                "stabilizationWindowSeconds",
+                down.stabilization_window_seconds,
+                300,
+            ),
+            (
+                "cooldownAfterAbortSeconds",
+                down.cooldown_after_abort_seconds,
+                300,
+            ),
+            (
+                "decodePostScaleUpGraceSeconds",
+                down.decode_post_scale_up_grace_seconds,
+                120,
+            ),
         ] {
             if value == Some(0) {
                 said.push(format!("behavior.scaleDown.{field} 0 means the default, {default} seconds: it does not switch the guard off"));
             }
         }
     }
-    let predictive = spec.algorithm.as_ref().and_then(|algorithm| algorithm.predictive.as_ref());
+    let predictive = spec
+        .algorithm
+        .as_ref()
+        .and_then(|algorithm| algorithm.predictive.as_ref());
     if let Some(predictive) = predictive {
         for (field, value, default) in [
             ("qLevel", &predictive.q_level, "1"),

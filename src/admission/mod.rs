@@ -186,18 +186,18 @@ impl Verdict {
 pub struct Pending<'a> {
     review: Review<'a>,
     questions: Vec<Question>,
-    then: Then<'a>,
+    then: Then,
 }
 
 /// What goes on once the facts are there.
 #[derive(Debug)]
-enum Then<'a> {
+enum Then {
     Scaler(scaler::Waiting),
-    Deployment(deployment::Waiting<'a>),
+    Deployment(deployment::Waiting),
 }
 
 impl<'a> Pending<'a> {
-    fn new(review: Review<'a>, questions: Vec<Question>, then: Then<'a>) -> Decision<'a> {
+    fn new(review: Review<'a>, questions: Vec<Question>, then: Then) -> Decision<'a> {
         Decision::Ask(Box::new(Self {
             review,
             questions,

@@ -287,7 +287,8 @@ fn retarget(old: &str, new: &str) -> Option<Fault> {
 
 /// Whether a name can be one of an object, so that it is worth asking for: else its fault is told, and nothing is read.
 fn is_name(name: &str) -> bool {
-    let is_end = |byte: Option<&u8>| byte.is_some_and(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9'));
+    let is_end =
+        |byte: Option<&u8>| byte.is_some_and(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9'));
     name.len() <= 253
         && name.split('.').map(str::as_bytes).all(|part| {
             is_end(part.first())

@@ -10,9 +10,9 @@ use crate::api::scaler::KIND;
 
 /// What is read of a status. Whatever is not what it should be counts as absent: the schema has judged it.
 #[derive(Debug, Default)]
-struct Binding {
-    uid: Option<String>,
-    term: Option<i64>,
+pub(super) struct Binding {
+    pub(super) uid: Option<String>,
+    pub(super) term: Option<i64>,
 }
 
 #[derive(Deserialize)]
@@ -29,7 +29,7 @@ struct BindingView<'a> {
     term: Option<i64>,
 }
 
-fn binding(status: &str) -> Option<Binding> {
+pub(super) fn binding(status: &str) -> Option<Binding> {
     if status.is_empty() || status == "null" {
         return None;
     }

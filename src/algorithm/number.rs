@@ -1,7 +1,7 @@
 //! Numbers without surprises: exact conversions between measured floats and integers of nanos, and the one division of
 //! a rate by a capacity.
 
-use crate::api::{Replicas, quantity::Nanos};
+use crate::api::Replicas;
 
 /// Relative slack of a rate over a capacity: rates carry the rounding of a division, and `ceil` would turn the last bit
 /// into a replica.
@@ -59,6 +59,7 @@ pub(super) fn above(value: f64, limit: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::quantity::Nanos;
     use proptest::prelude::*;
 
     #[test]

@@ -149,8 +149,14 @@ impl Way<'_> {
     }
 
     fn way_out(&self, start: &[Replicas]) -> String {
-        match self.system.step_that_arrives(start, self.direction, LARGEST_STEP) {
-            Some(step) => format!("{}.stepPolicy {{type: Pods, value: {step}}} would do", self.block()),
+        match self
+            .system
+            .step_that_arrives(start, self.direction, LARGEST_STEP)
+        {
+            Some(step) => format!(
+                "{}.stepPolicy {{type: Pods, value: {step}}} would do",
+                self.block()
+            ),
             None => "widen the ratios".to_owned(),
         }
     }

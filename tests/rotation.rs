@@ -114,7 +114,7 @@ async fn a_broken_pair_is_kept_out_and_the_old_one_stays() {
         dns_names: vec!["localhost".into()],
         addresses: Vec::new(),
     };
-    let yesterday = now() - Duration::from_hours(24);
+    let yesterday = now().saturating_sub(Duration::from_hours(24));
     let expired = server
         .authority
         .issue(&subject, yesterday, Duration::from_hours(1))

@@ -2,14 +2,14 @@
 
 use super::Outcome;
 use super::cluster::ClusterArgs;
-use crate::admission::{Operator, Webhook, refuse, uid_of};
+use crate::admission::Operator;
 use crate::serve::connection::Patience;
 use crate::serve::deadline::go_duration;
-use crate::serve::decide::{Decide, Step};
 use crate::serve::discovery::{Discovery, SCALER, TARGET};
 use crate::serve::health::{Health, Readiness};
 use crate::serve::hints::Hints;
 use crate::serve::identity::Identity;
+use crate::serve::judge::Judge;
 use crate::serve::listener::{Drained, Open, Port, Transport};
 use crate::serve::lookup::Cluster;
 use crate::serve::metrics::{Exposition, Metrics};
@@ -219,7 +219,7 @@ impl Args {
         };
         let cluster = Cluster::new(client, targets, scalers, hints);
         let reviews = Arc::new(Reviews::new(
-            Judge(identity),
+            Judge::new(identity),
             cluster,
             limits,
             metrics.clone(),
@@ -294,20 +294,4 @@ fn readiness(
                 .ok_or_else(|| "the API server has not said who this is".to_owned())
         })
         .when("lists", move || hints.missing(&targets, &scalers))
-}
-
-/// `admission`, once this program knows who it is.
-struct Judge(Identity);
-
-impl Decide for Judge {
-    fn decide<'a>(&'a self, _webhook: Webhook, body: &'a [u8]) -> Step<'a> {
-        let uid = uid_of(body).unwrap_or_default();
-        Step::Answer(refuse(
-            &uid,
-            503,
-            "NotReady",
-            "mds does not know its own account yet; try again",
-            Some(1),
-        ))
-    }
 }

@@ -4,7 +4,7 @@
 //! listener    accepts, caps, shakes hands, drains      shutdown   signals
 //! connection  one connection's life                    tls        the certificate, and its next one
 //! review      one request: bounded, timed, answered    deadline   how long it may take
-//! decide      the seams to `admission` and the cluster
+//! decide      the seams to `admission` and the cluster  judge      `admission` behind it
 //! lookup      live reads and hints from the cluster    identity   who this program is there
 //! health      the plain port                           metrics    what is counted
 //! ```
@@ -19,6 +19,7 @@ pub mod discovery;
 pub mod health;
 pub mod hints;
 pub mod identity;
+pub mod judge;
 pub mod listener;
 pub mod lookup;
 pub mod metrics;

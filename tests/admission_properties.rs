@@ -71,7 +71,7 @@ fn spoil(object: &mut Value, index: &Index, odd: Value) {
     let mut found = Vec::new();
     pointers(&object["spec"], "/spec", &mut found);
     pointers(&object["metadata"], "/metadata", &mut found);
-    if let Some(place) = object.pointer_mut(index.get(&found)) {
+    if let Some(place) = object.pointer_mut(index.get(&found).as_str()) {
         *place = odd;
     }
 }

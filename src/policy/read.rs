@@ -140,7 +140,7 @@ fn refusal(value: &Value, schema: &Value) -> Option<(FaultKind, String)> {
     }
     let words = schema["enum"].as_array()?;
     (!words.contains(value)).then(|| {
-        let words: Vec<_> = words.iter().filter_map(Value::as_str).collect();
+        let words: Vec<_> = words.iter().map(Value::to_string).collect();
         (
             FaultKind::NotSupported,
             format!("supported values: {}", words.join(", ")),
@@ -249,13 +249,13 @@ mod tests {
                     "spec.algorithm.type",
                     FaultKind::NotSupported,
                     "\"\"",
-                    "supported values: Proportional, TokenThroughput, Predictive"
+                    r#"supported values: "Proportional", "TokenThroughput", "Predictive""#
                 ),
                 at(
                     "spec.mode",
                     FaultKind::NotSupported,
                     "\"active\"",
-                    "supported values: Shadow, Active"
+                    r#"supported values: "Shadow", "Active""#
                 ),
                 at(
                     "spec.ratios",

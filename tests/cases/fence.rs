@@ -7,77 +7,77 @@ use serde_json::{Value, json};
 
 /// The whole table.
 #[derive(Deserialize)]
-pub struct Fence {
-    pub payloads: BTreeMap<String, String>,
-    pub scalers: BTreeMap<String, Scaler>,
-    pub rows: Vec<Row>,
+pub(crate) struct Fence {
+    pub(crate) payloads: BTreeMap<String, String>,
+    pub(crate) scalers: BTreeMap<String, Scaler>,
+    pub(crate) rows: Vec<Row>,
 }
 
 /// The scaler that a binding names.
-#[derive(Clone, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Scaler {
+pub(crate) struct Scaler {
     #[serde(default)]
-    pub mode: String,
+    pub(crate) mode: String,
     #[serde(default)]
-    pub suspend: bool,
+    pub(crate) suspend: bool,
     #[serde(default)]
-    pub term: i64,
+    pub(crate) term: i64,
     #[serde(default)]
-    pub unreadable: Option<String>,
+    pub(crate) unreadable: Option<String>,
 }
 
 /// One write and its verdict.
-#[derive(Clone, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Row {
-    pub row: String,
+pub(crate) struct Row {
+    pub(crate) row: String,
     #[serde(default)]
-    pub by: Option<String>,
+    pub(crate) by: Option<String>,
     #[serde(default)]
-    pub old: State,
+    pub(crate) old: State,
     #[serde(default)]
-    pub create: bool,
+    pub(crate) create: bool,
     #[serde(default)]
-    pub change: Change,
+    pub(crate) change: Change,
     #[serde(default)]
-    pub deleting: bool,
+    pub(crate) deleting: bool,
     #[serde(default)]
-    pub scaler: Option<String>,
+    pub(crate) scaler: Option<String>,
     #[serde(default)]
-    pub code: Option<u16>,
+    pub(crate) code: Option<u16>,
     #[serde(default)]
-    pub reason: Option<String>,
+    pub(crate) reason: Option<String>,
     #[serde(default)]
-    pub says: Vec<String>,
+    pub(crate) says: Vec<String>,
 }
 
 /// Annotations, by the names of their payloads.
-#[derive(Clone, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct State {
+pub(crate) struct State {
     #[serde(default)]
-    pub binding: Option<String>,
+    pub(crate) binding: Option<String>,
     #[serde(default)]
-    pub decision: Option<String>,
+    pub(crate) decision: Option<String>,
 }
 
 /// What a write changes.
-#[derive(Clone, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Change {
+pub(crate) struct Change {
     #[serde(default)]
-    pub counts: BTreeMap<String, Option<u32>>,
+    pub(crate) counts: BTreeMap<String, Option<u32>>,
     #[serde(default, deserialize_with = "given")]
-    pub binding: Option<Option<String>>,
+    pub(crate) binding: Option<Option<String>>,
     #[serde(default, deserialize_with = "given")]
-    pub decision: Option<Option<String>>,
+    pub(crate) decision: Option<Option<String>>,
     #[serde(default)]
-    pub image: Option<String>,
+    pub(crate) image: Option<String>,
     #[serde(default)]
-    pub labels: Option<Value>,
+    pub(crate) labels: Option<Value>,
     #[serde(default)]
-    pub finalizers: Option<Value>,
+    pub(crate) finalizers: Option<Value>,
 }
 
 /// Tells `null`, which removes, from a field that is not there.
@@ -90,13 +90,13 @@ const DECISION: &str = "modeldeployment.gpustack.ai/scaler-decision";
 
 impl Fence {
     /// The committed table.
-    pub fn read() -> Self {
+    pub(crate) fn read() -> Self {
         serde_saphyr::from_str(include_str!("deployment.yaml"))
             .expect("the fence's table is YAML of this shape")
     }
 
     /// A payload, with the scaler's real UID in it.
-    pub fn payload(&self, name: &str, uid: &str) -> String {
+    pub(crate) fn payload(&self, name: &str, uid: &str) -> String {
         let text = self
             .payloads
             .get(name)
@@ -106,7 +106,7 @@ impl Fence {
     }
 
     /// The deployment before a write.
-    pub fn before(&self, row: &Row, namespace: &str, uid: &str) -> Value {
+    pub(crate) fn before(&self, row: &Row, namespace: &str, uid: &str) -> Value {
         let mut object = json!({
             "apiVersion": "worker.gpustack.ai/v1alpha1", "kind": "ModelDeployment",
             "metadata": {"name": "t", "namespace": namespace, "annotations": {}},
@@ -121,7 +121,7 @@ impl Fence {
     }
 
     /// The deployment as a write would leave it.
-    pub fn after(&self, row: &Row, before: &Value, uid: &str) -> Value {
+    pub(crate) fn after(&self, row: &Row, before: &Value, uid: &str) -> Value {
         let mut object = before.clone();
         let roles = object["spec"]["roles"].as_array_mut().expect("roles");
         for (name, count) in &row.change.counts {
@@ -170,7 +170,7 @@ impl Fence {
 
 impl Row {
     /// The code of the answer.
-    pub fn expected_code(&self) -> u16 {
+    pub(crate) fn expected_code(&self) -> u16 {
         self.code.unwrap_or(200)
     }
 }

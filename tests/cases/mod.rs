@@ -2,8 +2,8 @@
 
 #![allow(dead_code, reason = "each test program uses its own part")]
 
-pub mod fence;
-pub mod post;
+pub(crate) mod fence;
+pub(crate) mod post;
 
 use std::collections::BTreeMap;
 
@@ -12,82 +12,82 @@ use serde_json::{Value, json};
 
 /// The whole table.
 #[derive(Deserialize)]
-pub struct Table {
-    pub bases: BTreeMap<String, Value>,
-    pub targets: BTreeMap<String, Value>,
-    pub cases: Vec<Case>,
+pub(crate) struct Table {
+    pub(crate) bases: BTreeMap<String, Value>,
+    pub(crate) targets: BTreeMap<String, Value>,
+    pub(crate) cases: Vec<Case>,
 }
 
 /// One input and its verdict.
-#[derive(Clone, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Case {
-    pub n: u32,
-    pub input: String,
+pub(crate) struct Case {
+    pub(crate) n: u32,
+    pub(crate) input: String,
     #[serde(default)]
-    pub base: Option<String>,
+    pub(crate) base: Option<String>,
     #[serde(default)]
-    pub set: BTreeMap<String, Value>,
+    pub(crate) set: BTreeMap<String, Value>,
     #[serde(default)]
-    pub remove: Vec<String>,
+    pub(crate) remove: Vec<String>,
     #[serde(default)]
-    pub old: Option<Old>,
+    pub(crate) old: Option<Old>,
     #[serde(default)]
-    pub meta: Option<Value>,
+    pub(crate) meta: Option<Value>,
     #[serde(default)]
-    pub old_meta: Option<Value>,
+    pub(crate) old_meta: Option<Value>,
     #[serde(default)]
-    pub by: Option<String>,
+    pub(crate) by: Option<String>,
     #[serde(default)]
-    pub target: Option<Value>,
+    pub(crate) target: Option<Value>,
     #[serde(default)]
-    pub scalers: Vec<String>,
+    pub(crate) scalers: Vec<String>,
     #[serde(default)]
-    pub binding: Option<String>,
+    pub(crate) binding: Option<String>,
     #[serde(default)]
-    pub code: Option<u16>,
+    pub(crate) code: Option<u16>,
     #[serde(default)]
-    pub faults: Vec<String>,
+    pub(crate) faults: Vec<String>,
     #[serde(default)]
-    pub any_fault: Option<String>,
+    pub(crate) any_fault: Option<String>,
     #[serde(default)]
-    pub message: Option<String>,
+    pub(crate) message: Option<String>,
     #[serde(default)]
-    pub under: Option<usize>,
+    pub(crate) under: Option<usize>,
     #[serde(default)]
-    pub warnings: Vec<String>,
+    pub(crate) warnings: Vec<String>,
     #[serde(default)]
-    pub no: Vec<String>,
+    pub(crate) no: Vec<String>,
     #[serde(default)]
-    pub patch: Option<Vec<String>>,
+    pub(crate) patch: Option<Vec<String>>,
     #[serde(default)]
-    pub stored: BTreeMap<String, Value>,
+    pub(crate) stored: BTreeMap<String, Value>,
     #[serde(default)]
-    pub only: Option<String>,
+    pub(crate) only: Option<String>,
 }
 
 /// The object as it was.
-#[derive(Clone, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Old {
+pub(crate) struct Old {
     #[serde(default)]
-    pub base: Option<String>,
+    pub(crate) base: Option<String>,
     #[serde(default)]
-    pub set: BTreeMap<String, Value>,
+    pub(crate) set: BTreeMap<String, Value>,
     #[serde(default)]
-    pub remove: Vec<String>,
+    pub(crate) remove: Vec<String>,
 }
 
 /// An expected fault: path, type, a part of the message.
-pub struct Expected<'a> {
-    pub path: &'a str,
-    pub kind: &'a str,
-    pub part: &'a str,
+pub(crate) struct Expected<'a> {
+    pub(crate) path: &'a str,
+    pub(crate) kind: &'a str,
+    pub(crate) part: &'a str,
 }
 
 impl Table {
     /// The committed table.
-    pub fn read() -> Self {
+    pub(crate) fn read() -> Self {
         let text = include_str!("scaler.yaml");
         serde_saphyr::from_str(text).expect("the case table is YAML of this shape")
     }
@@ -109,18 +109,18 @@ impl Table {
     }
 
     /// The spec that a case submits.
-    pub fn new_spec(&self, case: &Case) -> Value {
+    pub(crate) fn new_spec(&self, case: &Case) -> Value {
         self.spec(case.base.as_deref(), &case.set, &case.remove)
     }
 
     /// The spec that an UPDATE finds.
-    pub fn old_spec(&self, case: &Case) -> Option<Value> {
+    pub(crate) fn old_spec(&self, case: &Case) -> Option<Value> {
         let old = case.old.as_ref()?;
         Some(self.spec(old.base.as_deref(), &old.set, &old.remove))
     }
 
     /// The ModelDeployment with this name in the table.
-    pub fn deployment(&self, name: &str) -> Value {
+    pub(crate) fn deployment(&self, name: &str) -> Value {
         let spec = self
             .targets
             .get(name)
@@ -135,18 +135,18 @@ impl Table {
 
 impl Case {
     /// Its name in a test's output.
-    pub fn title(&self) -> String {
+    pub(crate) fn title(&self) -> String {
         format!("case {}: {}", self.n, self.input)
     }
 
     /// The code of the answer.
-    pub fn expected_code(&self) -> u16 {
+    pub(crate) fn expected_code(&self) -> u16 {
         self.code
             .unwrap_or(if self.faults.is_empty() { 200 } else { 422 })
     }
 
     /// The faults of the answer.
-    pub fn expected_faults(&self) -> Vec<Expected<'_>> {
+    pub(crate) fn expected_faults(&self) -> Vec<Expected<'_>> {
         self.faults
             .iter()
             .map(|fault| {

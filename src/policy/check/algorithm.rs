@@ -126,9 +126,12 @@ impl Checker<'_> {
         kind: AlgorithmKind,
     ) -> Sound<&'b T> {
         if block.is_none() && !self.broken(path) {
-            let bare = algorithm.kind.is_none();
+            // The stored type hides whether it was written: without any block it is the fallback.
+            let bare = kind == AlgorithmKind::TokenThroughput
+                && algorithm.proportional.is_none()
+                && algorithm.predictive.is_none();
             let message = if bare {
-                "no type and no block: add one".to_owned()
+                "no block: add tokenThroughput, proportional or predictive".to_owned()
             } else {
                 format!("type is {}: add this block", kind.as_str())
             };
@@ -431,19 +434,19 @@ impl Checker<'_> {
         if (0..3).any(|kind| fallbacks[kind].is_some() && forecasts[kind].is_some()) {
             return;
         }
-        for kind in 0..3 {
-            if fallbacks[kind].is_some() {
-                self.required(
-                    &format!("{path}.{}", FORECASTS[kind]),
-                    &format!("{} is set: add {}", FALLBACKS[kind], FORECASTS[kind]),
-                );
-            }
-            if forecasts[kind].is_some() {
-                self.required(
-                    &format!("{path}.tokenThroughput.{}", FALLBACKS[kind]),
-                    &format!("{} is set: add {}", FORECASTS[kind], FALLBACKS[kind]),
-                );
-            }
+        for kind in (0..3).filter(|&kind| forecasts[kind].is_some()) {
+            let path = format!("{path}.tokenThroughput.{}", FALLBACKS[kind]);
+            self.required(
+                &path,
+                &format!("{} is set: add {}", FORECASTS[kind], FALLBACKS[kind]),
+            );
+        }
+        for kind in (0..3).filter(|&kind| fallbacks[kind].is_some()) {
+            let path = format!("{path}.{}", FORECASTS[kind]);
+            self.required(
+                &path,
+                &format!("{} is set: add {}", FALLBACKS[kind], FORECASTS[kind]),
+            );
         }
     }
 

@@ -178,7 +178,7 @@ fn each_rule_names_its_field_and_the_way_out() {
         with(base(), "/algorithm", json!({})),
         "algorithm.tokenThroughput",
         FaultKind::Required,
-        "no type and no block: add one",
+        "no block: add tokenThroughput, proportional or predictive",
     );
     one(
         with(base(), "/algorithm", json!({"type": "Predictive"})),
@@ -299,15 +299,15 @@ fn a_forecast_needs_both_values_of_one_kind() {
         faults(&spec),
         [
             (
+                "algorithm.predictive.tokenThroughput.decodeTargetTokensPerSecond".to_owned(),
+                FaultKind::Required,
+                "decodeTokenCapacityPerReplica is set: add decodeTargetTokensPerSecond".to_owned()
+            ),
+            (
                 "algorithm.predictive.prefillTokenCapacityPerReplica".to_owned(),
                 FaultKind::Required,
                 "prefillTargetTokensPerSecond is set: add prefillTokenCapacityPerReplica"
                     .to_owned()
-            ),
-            (
-                "algorithm.predictive.tokenThroughput.decodeTargetTokensPerSecond".to_owned(),
-                FaultKind::Required,
-                "decodeTokenCapacityPerReplica is set: add decodeTargetTokensPerSecond".to_owned()
             ),
         ]
     );

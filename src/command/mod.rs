@@ -5,8 +5,12 @@
 mod certs;
 mod cluster;
 mod crd;
+mod document;
+mod judged;
 pub mod observe;
+mod output;
 mod serve;
+mod validate;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -34,6 +38,7 @@ enum Command {
     Certs(certs::Args),
     Crd(crd::Args),
     Observe(observe::ObserveArgs),
+    Validate(validate::Args),
 }
 
 impl Cli {
@@ -47,6 +52,7 @@ impl Cli {
             Command::Certs(args) => args.run(),
             Command::Crd(args) => args.run(),
             Command::Observe(args) => args.run(),
+            Command::Validate(args) => args.run(),
         };
         outcome.unwrap_or_else(|error| {
             eprintln!("mds: {error:#}");

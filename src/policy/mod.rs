@@ -21,4 +21,4 @@ pub use checked::{
 pub use fault::{Fault, FaultKind};
 pub use fit::{TargetRole, TargetShape, fit, largest_that_fits};
 pub use name::{is_label, is_subdomain};
-pub use read::{Reading, read, unknown_fields};
+pub use read::{Reading, nearest, read, unknown_fields};

@@ -189,7 +189,7 @@ fn strangers(value: &Value, schema: &Value, path: &str, found: &mut Vec<(String,
 }
 
 /// The known name with the fewest edits, if it is near: at most a third of its letters.
-fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> Option<String> {
+pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> Option<String> {
     known
         .map(|word| (edits(&name.to_lowercase(), &word.to_lowercase()), word))
         .filter(|(edits, word)| *edits <= word.len() / 3)

@@ -10,9 +10,7 @@ use super::document::{self, Document};
 use crate::admission::{Target, cause_word, sentence, target_of, warnings};
 use crate::api::DEPLOYMENT_KIND;
 use crate::api::scaler::{GROUP, KIND};
-use crate::policy::{
-    Policy, Reading, TargetShape, check, fit, is_subdomain, nearest, read, unknown_fields,
-};
+use crate::policy::{Policy, TargetShape, check, fit, is_subdomain, nearest, read, unknown_fields};
 
 /// The versions that the definition serves.
 const VERSIONS: [&str; 2] = ["v1", "v1alpha1"];
@@ -46,8 +44,6 @@ pub(super) struct Judged {
     pub(super) faults: Vec<Finding>,
     /// What is allowed and will disappoint.
     pub(super) warnings: Vec<String>,
-    /// What was read.
-    pub(super) reading: Reading,
     /// The policy, where the spec has no fault of its own.
     pub(super) policy: Option<Policy>,
 }
@@ -173,7 +169,6 @@ fn one(
         target: shape,
         faults,
         warnings: said,
-        reading,
         policy,
     })
 }

@@ -6,6 +6,8 @@ mod certs;
 mod cluster;
 mod crd;
 mod document;
+mod explain;
+mod feasible;
 mod judged;
 pub mod observe;
 mod output;
@@ -39,6 +41,8 @@ enum Command {
     Crd(crd::Args),
     Observe(observe::ObserveArgs),
     Validate(validate::Args),
+    Explain(explain::Args),
+    Feasible(feasible::Args),
 }
 
 impl Cli {
@@ -53,6 +57,8 @@ impl Cli {
             Command::Crd(args) => args.run(),
             Command::Observe(args) => args.run(),
             Command::Validate(args) => args.run(),
+            Command::Explain(args) => args.run(),
+            Command::Feasible(args) => args.run(),
         };
         outcome.unwrap_or_else(|error| {
             eprintln!("mds: {error:#}");

@@ -37,6 +37,8 @@ pub use review::uid_of;
 // What the offline commands say, in the webhook's words.
 pub(crate) use advice::{Target, warnings};
 pub(crate) use answer::{cause_word, sentence};
+#[cfg(test)]
+pub(crate) use defaults::filled;
 pub(crate) use target::target_of;
 
 use answer::malformed;

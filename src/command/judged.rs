@@ -10,7 +10,9 @@ use super::document::{self, Document};
 use crate::admission::{Target, cause_word, sentence, target_of, warnings};
 use crate::api::DEPLOYMENT_KIND;
 use crate::api::scaler::{GROUP, KIND};
-use crate::policy::{Policy, TargetShape, check, fit, is_subdomain, nearest, read, unknown_fields};
+use crate::policy::{
+    Policy, TargetShape, check, fit, in_field_order, is_subdomain, nearest, read, unknown_fields,
+};
 
 /// The versions that the definition serves.
 const VERSIONS: [&str; 2] = ["v1", "v1alpha1"];
@@ -123,7 +125,7 @@ fn one(
     let reading = read(&to_raw_value(spec).context("a spec that is no JSON")?);
     let mut faults = about_object(scaler);
     let outcome = check(&reading);
-    let (policy, wrong) = match outcome {
+    let (policy, mut wrong) = match outcome {
         Ok(policy) => (Some(policy), Vec::new()),
         Err(wrong) => (None, wrong),
     };
@@ -138,11 +140,11 @@ fn one(
         .map(|found| target_of(found.object.to_string().as_bytes(), target_name))
         .transpose()
         .with_context(|| deployment.map_or_else(String::new, |found| found.source.clone()))?;
-    let misfits = shape
-        .as_ref()
-        .map(|shape| fit(&reading, shape))
-        .unwrap_or_default();
-    faults.extend(wrong.iter().chain(&misfits).map(|fault| Finding {
+    if let Some(shape) = &shape {
+        wrong.extend(fit(&reading, shape));
+        in_field_order(&mut wrong);
+    }
+    faults.extend(wrong.iter().map(|fault| Finding {
         field: fault.path.clone(),
         reason: cause_word(fault.kind),
         message: sentence(fault),

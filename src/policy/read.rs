@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, sync::LazyLock};
 
 use serde_json::{Value, value::RawValue};
 
-use crate::api::{ScalerSpec, crd};
+use crate::api::{ScalerSpec, crd, quantity::QuantityError};
 
 use super::fault::{Fault, FaultKind};
 
@@ -109,6 +109,9 @@ fn clean(
 
 fn refusal(value: &Value, schema: &Value) -> Option<(FaultKind, String)> {
     if schema["x-kubernetes-int-or-string"] == true {
+        if value.is_u64() && !value.is_i64() {
+            return Some((FaultKind::Invalid, QuantityError::TooLarge.to_string()));
+        }
         let fits = value.is_string() || value.is_i64();
         return (!fits).then(|| {
             (

@@ -203,7 +203,21 @@ fn about_object(scaler: &Document) -> Vec<Finding> {
         add("apiVersion", "FieldValueNotSupported", message);
     }
     let name = scaler.meta("name");
-    if name.is_empty() && scaler.meta("generateName").is_empty() {
+    let odd = ["name", "namespace"].map(|field| {
+        let value = &scaler.object["metadata"][field];
+        (field, value, !value.is_null() && !value.is_string())
+    });
+    for (field, value, _) in odd.iter().filter(|(.., odd)| *odd) {
+        let message = format!("Invalid value: {value}: must be a string: write it in quotes");
+        add(
+            &format!("metadata.{field}"),
+            "FieldValueTypeInvalid",
+            message,
+        );
+    }
+    if odd[0].2 {
+        // Told above.
+    } else if name.is_empty() && scaler.meta("generateName").is_empty() {
         let message = "Required value: name the scaler: metadata: {name: llm-serving}";
         add("metadata.name", "FieldValueRequired", message.to_owned());
     } else if !name.is_empty() && !is_subdomain(name) {
@@ -263,5 +277,148 @@ impl Judged {
             "faults": self.faults,
             "warnings": self.warnings,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::document::parse;
+
+    const SCALER: &str = "
+apiVersion: worker.gpustack.ai/v1
+kind: ModelDeploymentScaler
+metadata: {name: s, namespace: ns}
+spec:
+  targetRef: {name: t}
+  roles: [{name: server, maxReplicas: 4}]
+  algorithm: {proportional: {metric: QueueDepth, roleTargets: [{name: server, target: 8}]}}
+";
+    const TARGET: &str = "
+apiVersion: worker.gpustack.ai/v1alpha1
+kind: ModelDeployment
+metadata: {name: t, namespace: ns}
+spec: {roles: [{name: server, replicas: 9}]}
+";
+
+    fn judged(text: &str, target: &str) -> Vec<Judged> {
+        judge(&parse("f", text).unwrap(), &parse("t", target).unwrap()).unwrap()
+    }
+
+    fn said(text: &str, target: &str) -> String {
+        judged(text, target).iter().map(Judged::text).collect()
+    }
+
+    #[test]
+    fn a_sound_scaler_is_said_to_be_sound() {
+        assert_eq!(said(SCALER, ""), "f: ModelDeploymentScaler ns/s: sound\n");
+    }
+
+    #[test]
+    fn a_target_in_the_same_file_is_judged_with_the_scaler() {
+        let both = format!("{SCALER}---{TARGET}");
+        let warning = "role \"server\" has 9 replicas, outside 1..4: planning stops with BoundsConflict until bounds and count agree";
+        assert_eq!(
+            said(&both, ""),
+            format!("f#1: ModelDeploymentScaler ns/s: sound\n  warning: {warning}\n")
+        );
+        let renamed = both.replace("[{name: server, replicas: 9}]", "[{name: other}]");
+        assert_eq!(
+            said(&renamed, ""),
+            "f#1: ModelDeploymentScaler ns/s: 1 fault\n  spec.roles[0].name: Not found: \"server\": ModelDeployment \"t\" has the roles other\n"
+        );
+        // Another namespace, another deployment.
+        let elsewhere = both.replacen("namespace: ns", "namespace: other", 1);
+        assert!(judged(&elsewhere, "")[0].target.is_none());
+    }
+
+    #[test]
+    fn a_target_that_was_asked_for_and_is_missing_is_a_warning() {
+        let text = said(SCALER, &TARGET.replace("name: t,", "name: u,"));
+        assert!(
+            text.ends_with("sound\n  warning: ModelDeployment \"t\" is in none of the files: rules about its roles are not checked\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn faults_of_the_object_and_unknown_fields_are_told() {
+        let text = SCALER
+            .replace("ai/v1\n", "ai/v2\n")
+            .replace("name: s,", "name: S_,")
+            .replace("maxReplicas: 4", "maxReplica: 4")
+            + "stauts: {}\n";
+        assert_eq!(
+            said(&text, ""),
+            "f: ModelDeploymentScaler ns/S_: 5 faults\n  \
+             apiVersion: Unsupported value: \"worker.gpustack.ai/v2\": supported values: \"worker.gpustack.ai/v1\", \"worker.gpustack.ai/v1alpha1\"\n  \
+             metadata.name: Invalid value: \"S_\": must be a name of lower-case letters, digits, '-' and '.', at most 253 characters\n  \
+             stauts: unknown field: write status, or remove it\n  \
+             spec.roles[0].maxReplicas: Required value: state the most replicas of this role: maxReplicas: 4\n  \
+             spec.roles[0].maxReplica: unknown field: write maxReplicas, or remove it\n"
+        );
+    }
+
+    #[test]
+    fn a_name_that_yaml_reads_as_no_text_is_told() {
+        let text = said(
+            &SCALER
+                .replace("name: s,", "name: 7,")
+                .replace("namespace: ns", "namespace: n"),
+            "",
+        );
+        assert_eq!(
+            text,
+            "f: ModelDeploymentScaler without a name: 2 faults\n  \
+             metadata.name: Invalid value: 7: must be a string: write it in quotes\n  \
+             metadata.namespace: Invalid value: false: must be a string: write it in quotes\n"
+        );
+    }
+
+    #[test]
+    fn scalers_of_one_target_are_told_of_each_other() {
+        let two = format!("{SCALER}---{}", SCALER.replace("name: s,", "name: r,"));
+        let text = said(&two, "");
+        assert!(
+            text.contains("scaler \"r\" names ModelDeployment \"t\" too")
+                && text.contains("scaler \"s\" names ModelDeployment \"t\" too"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn scripts_read_one_object_a_line() {
+        let line = judged(&SCALER.replace("8}", "0}"), "")[0].json();
+        assert_eq!(
+            line,
+            serde_json::json!({
+                "source": "f", "name": "ns/s", "target": "t", "targetKnown": false, "verdict": "refused", "warnings": [],
+                "faults": [{"field": "spec.algorithm.proportional.roleTargets[0].target", "reason": "FieldValueInvalid",
+                    "message": "Invalid value: 0: must be greater than 0"}],
+            })
+        );
+    }
+
+    #[test]
+    fn files_without_a_scaler_are_an_error() {
+        let error = judge(&parse("f", TARGET).unwrap(), &[]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "there is no ModelDeploymentScaler in the files: it begins with apiVersion: worker.gpustack.ai/v1 and kind: ModelDeploymentScaler"
+        );
+    }
+
+    #[test]
+    fn every_sample_is_sound() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/samples");
+        let mut count = 0;
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let documents = document::read(&entry.unwrap().path()).unwrap();
+            for scaler in judge(&documents, &[]).unwrap() {
+                assert_eq!(scaler.faults, [], "{}", scaler.source);
+                count += 1;
+            }
+        }
+        assert!(count > 0);
     }
 }

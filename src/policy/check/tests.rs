@@ -366,3 +366,84 @@ fn a_zero_step_policy_forbids_the_direction() {
         )]
     );
 }
+
+/// Paths of the faults of a spec.
+fn paths(spec: &Value) -> Vec<String> {
+    faults(spec).into_iter().map(|(path, ..)| path).collect()
+}
+
+#[test]
+fn what_cannot_be_read_hides_no_other_fault_and_makes_none() {
+    // The blocks are judged although the type is no type.
+    let mut spec = base();
+    spec["algorithm"]["type"] = json!("");
+    spec["algorithm"]["proportional"]["tolerance"] = json!("0");
+    assert_eq!(
+        paths(&spec),
+        ["algorithm.type", "algorithm.proportional.tolerance"]
+    );
+    // An ill-typed block is there all the same: no other algorithm is asked for.
+    let spec = with(pair(), "/algorithm", json!({"predictive": 7}));
+    assert_eq!(paths(&spec), ["algorithm.predictive"]);
+    // A role without a name may be the one that is meant.
+    let spec = json!({"targetRef": {"name": "t"}, "roles": [{"name": 7, "maxReplicas": 4}],
+        "algorithm": base()["algorithm"], "rebalance": {"policy": "x", "priority": ["server", "server"]}});
+    assert_eq!(
+        paths(&spec),
+        ["roles[0].name", "rebalance.policy", "rebalance.priority[1]"]
+    );
+    // A wrong name in roleTargets is one fault, not also that of the role that it should name.
+    let spec = with(
+        base(),
+        "/algorithm/proportional/roleTargets/0/name",
+        json!("servr"),
+    );
+    assert_eq!(paths(&spec), ["algorithm.proportional.roleTargets[0].name"]);
+    assert_eq!(paths(&json!(7)), [""]);
+}
+
+#[test]
+fn every_part_of_a_ratio_and_of_a_forecast_is_judged() {
+    let spec = with(
+        pair(),
+        "/ratios",
+        json!([{"numeratorRole": "decode", "denominatorRole": "decode", "min": "0", "max": "x"}]),
+    );
+    assert_eq!(
+        paths(&spec),
+        [
+            "ratios[0].denominatorRole",
+            "ratios[0].min",
+            "ratios[0].max"
+        ]
+    );
+    let spec = with(
+        pair(),
+        "/algorithm",
+        json!({"predictive": {"tokenThroughput": {"prefillTargetTokensPerSecond": "1", "stableWindowSeconds": 29}, "horizonSeconds": 29,
+            "decodeTokenCapacityPerReplica": 0.5}}),
+    );
+    assert_eq!(
+        paths(&spec),
+        [
+            "algorithm.predictive.tokenThroughput.decodeTargetTokensPerSecond",
+            "algorithm.predictive.tokenThroughput.stableWindowSeconds",
+            "algorithm.predictive.horizonSeconds",
+            "algorithm.predictive.prefillTokenCapacityPerReplica",
+            "algorithm.predictive.decodeTokenCapacityPerReplica",
+        ]
+    );
+    let large = with(
+        base(),
+        "/algorithm/proportional/roleTargets/0/target",
+        json!(9_223_372_036_854_775_808_u64),
+    );
+    assert_eq!(
+        faults(&large),
+        [(
+            "algorithm.proportional.roleTargets[0].target".to_owned(),
+            FaultKind::Invalid,
+            "too large: the largest quantity is 9223372036854775807".to_owned()
+        )]
+    );
+}

@@ -8,24 +8,26 @@ use std::hint::black_box;
 use criterion::{Criterion, criterion_group, criterion_main};
 use mds::{
     api::{Quantity, Replicas},
-    ratio::{Bounds, Pacing, Ratio, StepLimit, System},
+    ratio::{Band, Bounds, Direction, Link, Step, System, follow},
 };
 
 fn count(count: i64) -> Replicas {
     Replicas::new(count).unwrap()
 }
 
-fn bounds(lo: i64, hi: i64) -> Bounds {
-    Bounds::new(count(lo), count(hi)).unwrap()
+fn bounds(min: i64, max: i64) -> Bounds {
+    Bounds {
+        min: count(min),
+        max: count(max),
+    }
 }
 
-fn ratio(numerator: usize, denominator: usize, min: &str, target: &str, max: &str) -> Ratio {
+fn band(numerator: usize, denominator: usize, min: &str, max: &str) -> Band {
     let read = |text: &str| (!text.is_empty()).then(|| Quantity::from(text).nanos().unwrap());
-    Ratio {
+    Band {
         numerator,
         denominator,
         min: read(min),
-        target: read(target),
         max: read(max),
     }
 }
@@ -33,26 +35,19 @@ fn ratio(numerator: usize, denominator: usize, min: &str, target: &str, max: &st
 /// The reference's example: encode, prefill, decode.
 fn three() -> System {
     let roles = vec![bounds(1, 8), bounds(2, 16), bounds(2, 16)];
-    System::new(
-        roles,
-        vec![
-            ratio(1, 2, "0.5", "1", "2"),
-            ratio(0, 1, "0.25", "0.5", "1"),
-        ],
-    )
-    .unwrap()
+    System::new(roles, vec![band(1, 2, "0.5", "2"), band(0, 1, "0.25", "1")]).unwrap()
 }
 
-/// Sixteen roles in a binary tree, each at most half as large again as its parent and at least half of it.
+/// Sixteen roles in a binary tree, each at least half of its parent and at most half as large again.
 fn tree() -> System {
-    let ratios = (1..16)
-        .map(|role| ratio(role, (role - 1) / 2, "0.5", "1", "1.5"))
+    let bands = (1..16)
+        .map(|role| band(role, (role - 1) / 2, "0.5", "1.5"))
         .collect();
     System::new(
         (0..16)
             .map(|role| bounds(1 + role, 1024 - 40 * role))
             .collect(),
-        ratios,
+        bands,
     )
     .unwrap()
 }
@@ -60,15 +55,14 @@ fn tree() -> System {
 /// A cycle in which each turn takes one replica away: the slowest refutation known.
 fn slow() -> System {
     let ring = |role: usize| {
-        ratio(
+        band(
             (role + 1) % 16,
             role,
-            "",
             "",
             if role == 0 { "0.999023437" } else { "1" },
         )
     };
-    System::new(vec![Bounds::ALL; 16], (0..16).map(ring).collect()).unwrap()
+    System::new(vec![Bounds::ANY; 16], (0..16).map(ring).collect()).unwrap()
 }
 
 fn feasibility(c: &mut Criterion) {
@@ -78,33 +72,25 @@ fn feasibility(c: &mut Criterion) {
         ("sixteen in a tree", tree(), true),
         ("slow cycle of sixteen", slow(), false),
     ] {
-        assert_eq!(system.is_feasible(), feasible, "{name}");
-        group.bench_function(name, |b| b.iter(|| black_box(&system).is_feasible()));
+        assert_eq!(system.tight().is_ok(), feasible, "{name}");
+        group.bench_function(name, |b| b.iter(|| black_box(&system).tight()));
     }
-    let three = three();
-    group.bench_function("three roles, built and propagated", |b| {
+    let parts = three();
+    group.bench_function("three roles, built and decided", |b| {
         b.iter(|| {
-            let (roles, ratios) = (three.bounds().to_vec(), three.ratios().to_vec());
-            System::new(roles, ratios)
+            System::new(parts.bounds().to_vec(), parts.bands().to_vec())
                 .unwrap()
-                .propagate()
-                .unwrap()
-                .reach()
-                .len()
+                .tight()
         });
     });
-    let tight = System::new(
-        vec![bounds(1, 4), bounds(3, 8)],
-        vec![ratio(0, 1, "2", "", "")],
-    )
-    .unwrap();
+    let tight = System::new(vec![bounds(1, 4), bounds(3, 8)], vec![band(0, 1, "2", "")]).unwrap();
     group.bench_function("proof of two roles", |b| {
-        b.iter(|| black_box(&tight).propagate().unwrap_err());
+        b.iter(|| black_box(&tight).conflict().unwrap())
     });
     let slow = slow();
     group.sample_size(10);
     group.bench_function("proof of the slow cycle", |b| {
-        b.iter(|| black_box(&slow).propagate().unwrap_err());
+        b.iter(|| black_box(&slow).conflict().unwrap())
     });
     group.finish();
 }
@@ -112,34 +98,43 @@ fn feasibility(c: &mut Criterion) {
 fn planning(c: &mut Criterion) {
     let mut group = c.benchmark_group("planning");
     let system = three();
-    let lattice = system.propagate().unwrap();
+    let target = |text: &str| Some(Quantity::from(text).nanos().unwrap());
+    let links: Vec<Link> = (system.bands().iter().zip([target("1"), target("0.5")]))
+        .map(|(band, target)| Link {
+            numerator: band.numerator,
+            denominator: band.denominator,
+            target,
+            min: band.min,
+            max: band.max,
+        })
+        .collect();
     let current = [count(2), count(4), count(4)];
     let wishes = [None, Some(count(9)), Some(count(6))];
-    let pacing = Pacing {
-        up: StepLimit::Larger {
-            replicas: 4,
-            percent: 100,
-        },
-        down: StepLimit::Pods(1),
-    };
+    let (lowest, highest) = (
+        [count(1), count(3), count(3)],
+        [count(6), count(8), count(8)],
+    );
     group.bench_function("goal and pass of three roles", |b| {
         b.iter(|| {
             let current = black_box(&current);
-            let goal = lattice.goal(current, black_box(&wishes)).unwrap();
-            lattice
-                .pass(current, &goal, &current.map(|count| pacing.around(count)))
-                .unwrap()
+            let goal = system.goal(current, &follow(&links, current, black_box(&wishes)));
+            system.pass(current, &goal, &lowest, &highest)
         });
     });
-    group.bench_function("advice for three roles", |b| {
+    group.bench_function("can three roles shrink", |b| {
         b.iter(|| {
-            let lattice = black_box(&lattice);
-            (
-                lattice.unreachable().count(),
-                lattice.stuck(pacing),
-                lattice.halts(pacing, None),
-            )
+            (0..3).all(|role| black_box(&system).can_move(role, Direction::Down, Step::Pods(1)))
         });
+    });
+    let wide = System::new(
+        vec![bounds(3, 999), bounds(2, 666)],
+        vec![band(0, 1, "1.5", "1.5")],
+    )
+    .unwrap();
+    let from = wide.tight().unwrap().hi;
+    group.sample_size(10);
+    group.bench_function("a step that arrives, from 999", |b| {
+        b.iter(|| black_box(&wide).step_that_arrives(&from, Direction::Down, 64));
     });
     group.finish();
 }

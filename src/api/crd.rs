@@ -164,7 +164,24 @@ fn simplify(schema: &mut Value) {
     if let Some(Value::String(text)) = node.get_mut("description") {
         *text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     }
+    require_list_keys(node);
     each_child(node, simplify);
+}
+
+/// The API server takes a list's keys only when its entries must have them, also where reading is lenient.
+fn require_list_keys(node: &mut Map<String, Value>) {
+    let Some(Value::Array(keys)) = node.get("x-kubernetes-list-map-keys").cloned() else {
+        return;
+    };
+    if let Some(Value::Object(entry)) = node.get_mut("items")
+        && let Value::Array(required) = entry.entry("required").or_insert_with(|| json!([]))
+    {
+        for key in keys {
+            if !required.contains(&key) {
+                required.push(key);
+            }
+        }
+    }
 }
 
 fn each_child(node: &mut Map<String, Value>, visit: fn(&mut Value)) {
@@ -231,6 +248,22 @@ mod tests {
                 "{path} has format {format:?}"
             );
         });
+    }
+
+    #[test]
+    fn the_keys_of_every_list_are_required() {
+        let mut lists = 0;
+        walk(&schema(), "", &mut |path, node| {
+            let Some(Value::Array(keys)) = node.get("x-kubernetes-list-map-keys") else {
+                return;
+            };
+            lists += 1;
+            for key in keys {
+                let required = node["items"]["required"].as_array();
+                assert!(required.is_some_and(|r| r.contains(key)), "{path}: {key}");
+            }
+        });
+        assert_eq!(lists, 6);
     }
 
     #[test]

@@ -176,6 +176,18 @@ impl Nanos {
         self.0
     }
 
+    /// The number as a float, to the nearest that can be told from its parts.
+    pub fn to_f64(self) -> f64 {
+        /// 2^32, to put two halves of an integer together.
+        const HALF: f64 = 4_294_967_296.0;
+        let whole = (self.0 / PER_UNIT).unsigned_abs().min(u128::from(u64::MAX));
+        let rest = u32::try_from((self.0 % PER_UNIT).unsigned_abs()).unwrap_or(0);
+        let high = u32::try_from(whole >> 32).unwrap_or(u32::MAX);
+        let low = u32::try_from(whole & u128::from(u32::MAX)).unwrap_or(u32::MAX);
+        let value = f64::from(high) * HALF + f64::from(low) + f64::from(rest) / 1e9;
+        if self.0 < 0 { -value } else { value }
+    }
+
     /// Above zero?
     pub const fn is_positive(self) -> bool {
         self.0 > 0

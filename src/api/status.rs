@@ -71,6 +71,9 @@ pub struct BindingStatus {
     /// Generation of the scaler when a replacement of the target was first seen; an edit after it acknowledges it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replaced_at_generation: Option<i64>,
+    /// Generation of the target after the first commit under this binding: tells which retirements are the scaler's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_commit_generation: Option<i64>,
 }
 
 /// A commit that is about to be written, with all that its record will need.
@@ -109,6 +112,9 @@ pub struct Intent {
     /// Restore: the retirement that aborted.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub retirement: Option<RetirementRef>,
+    /// Rollback: how many of the cohort's ordinals were admitted.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub admitted: Option<i32>,
 }
 
 /// What kind of commit an intent announces.
@@ -267,7 +273,7 @@ pub struct PendingCohort {
 }
 
 /// The wait after growth found no resources.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Exhaustion {
     /// Rollbacks in a row.
@@ -276,6 +282,10 @@ pub struct Exhaustion {
     pub next_attempt_at: Time,
     /// Ordinals that were admitted last time.
     pub admitted: i32,
+    /// The roles that could not grow: the receivers of a rebalance.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "atomic"))]
+    pub roles: Vec<String>,
 }
 
 /// An exhaustion episode and its transaction.

@@ -1,9 +1,12 @@
 //! A spec in which every rule holds and every default is in place.
 
-use crate::api::{
-    Replicas, RoleKind,
-    quantity::Nanos,
-    scaler::{Metric, Mode},
+use crate::{
+    api::{
+        Replicas, RoleKind,
+        quantity::Nanos,
+        scaler::{Metric, Mode},
+    },
+    ratio::Step,
 };
 
 /// A scaler's spec, checked and defaulted. Roles are named by their place in `roles`.
@@ -150,29 +153,13 @@ pub struct Filter {
     pub measurement_noise: f64,
 }
 
-/// How far one pass may move a role in one direction. Zero forbids it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StepLimit {
-    /// So many replicas.
-    Pods(u32),
-    /// So many percent of the current count, rounded up.
-    Percent(u32),
-    /// The larger of both.
-    Larger {
-        /// So many replicas.
-        replicas: u32,
-        /// So many percent of the current count, rounded up.
-        percent: u32,
-    },
-}
-
 /// How growth is paced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScaleUpPolicy {
     /// Seconds of agreeing recommendations, 0 to 600; zero: no wait.
     pub stabilization: u32,
     /// How far one pass may add.
-    pub step: StepLimit,
+    pub step: Step,
 }
 
 /// How shrinking is paced and guarded: zeros of the spec have become the defaults.
@@ -185,7 +172,7 @@ pub struct ScaleDownPolicy {
     /// Seconds for which a Decode role does not shrink after it grew, 1 to 3600.
     pub decode_grace: u32,
     /// How far one pass may remove.
-    pub step: StepLimit,
+    pub step: Step,
 }
 
 /// Which role may give a replica away.

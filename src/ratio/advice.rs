@@ -1,238 +1,192 @@
-//! What is feasible but will disappoint: bounds that no vector reaches, and steps too fine for the ratios.
+//! What is feasible and will still disappoint: bounds that nothing reaches, roles that cannot move, ways that stop
+//! half-way.
+
+use crate::api::Replicas;
 
 use super::{
-    Bounds, Direction, End, Goal, Lattice, Pacing, Ratio, Replicas, StepLimit,
-    bound::{Arc, Rule},
-    lattice::{Interval, Net},
+    lattice::{Edge, Interval, Net, Rule},
+    system::{Arc, System},
 };
 
-/// A bound that no feasible vector reaches.
+/// How far one pass may move a role in one direction. Zero forbids it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unreachable {
-    /// Place of the role.
-    pub role: usize,
-    /// Which of its bounds.
-    pub end: End,
-    /// The bound, as given.
-    pub bound: Replicas,
-    /// The count nearest to it that occurs.
-    pub nearest: Replicas,
+pub enum Step {
+    /// So many replicas.
+    Pods(u32),
+    /// So many percent of the current count, rounded up.
+    Percent(u32),
+    /// The larger of both.
+    Larger {
+        /// So many replicas.
+        replicas: u32,
+        /// So many percent of the current count, rounded up.
+        percent: u32,
+    },
 }
 
-/// A role that has room, and that no pass can ever move that way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stuck {
-    /// Place of the role.
-    pub role: usize,
-    /// The way that it cannot go.
-    pub direction: Direction,
-    /// The least `stepPolicy: Pods` with which it can.
-    pub pods: u32,
-}
-
-/// Where the passes of a run start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start {
-    /// From the largest vector down, or from the smallest up.
-    Far,
-    /// From the counts that the target has.
-    Current,
-}
-
-/// A run of passes that stops before its end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Halt {
-    /// Where it starts.
-    pub start: Start,
-    /// Which way it goes: down to the smallest feasible vector, or up to the largest.
-    pub direction: Direction,
-    /// The vector where it stops; a role without ratios stands at its end.
-    pub at: Vec<Replicas>,
-    /// The least `stepPolicy: Pods` with which it would come to its end.
-    pub pods: u32,
-}
-
-impl Lattice<'_> {
-    /// Each bound that no feasible vector reaches, in the order of roles.
-    pub fn unreachable(&self) -> impl Iterator<Item = Unreachable> + '_ {
-        self.system
-            .bounds
-            .iter()
-            .zip(&self.reach)
-            .enumerate()
-            .flat_map(|(role, (bounds, reach))| {
-                let min = (End::Min, bounds.lo(), reach.lo());
-                let max = (End::Max, bounds.hi(), reach.hi());
-                [min, max]
-                    .into_iter()
-                    .filter(|(_, bound, nearest)| bound != nearest)
-                    .map(move |(end, bound, nearest)| Unreachable {
-                        role,
-                        end,
-                        bound,
-                        nearest,
-                    })
-            })
+impl Step {
+    /// How many replicas a role of this count may move.
+    pub fn of(self, count: Replicas) -> i64 {
+        let percent = |p: u32| (i64::from(count) * i64::from(p) + 99) / 100;
+        match self {
+            Self::Pods(n) => i64::from(n),
+            Self::Percent(p) => percent(p),
+            Self::Larger {
+                replicas,
+                percent: p,
+            } => i64::from(replicas).max(percent(p)),
+        }
     }
 
-    /// Each role that can have several counts and that no pass, from no feasible vector, can move up, or down: a step
-    /// of zero, or one that is finer than the grain of a ratio. In the order of roles, up before down.
-    pub fn stuck(&self, pacing: Pacing) -> Vec<Stuck> {
-        let mut stuck = Vec::new();
-        for role in 0..self.reach.len() {
-            if self.reach[role].lo() == self.reach[role].hi() {
-                continue;
-            }
-            for (direction, step) in [(Direction::Up, pacing.up), (Direction::Down, pacing.down)] {
-                let moves = |step: StepLimit| self.moves(role, direction, step);
-                if !moves(step) {
-                    stuck.push(Stuck {
-                        role,
-                        direction,
-                        pods: least_pods(|pods| moves(StepLimit::Pods(pods))),
-                    });
+    /// The least count that one pass can reach from `count`, at least zero.
+    pub(super) fn least(self, count: i32) -> i32 {
+        (count - self.at(count)).max(0)
+    }
+
+    /// The greatest count that one pass can reach from `count`.
+    pub(super) fn most(self, count: i32) -> i32 {
+        count + self.at(count)
+    }
+
+    /// The step, held within more than any role can move.
+    fn at(self, count: i32) -> i32 {
+        const FAR: i64 = 2048;
+        let step = self.of(Replicas::saturating(count.into())).min(FAR);
+        i32::try_from(step).unwrap_or(0)
+    }
+
+    /// Whether the direction is forbidden.
+    pub const fn is_zero(self) -> bool {
+        matches!(
+            self,
+            Self::Pods(0)
+                | Self::Percent(0)
+                | Self::Larger {
+                    replicas: 0,
+                    percent: 0
                 }
-            }
-        }
-        stuck
+        )
     }
+}
 
-    /// Can one pass move the role that way from some feasible vector? One propagation over the vectors before and
-    /// after the pass, as one system of twice the roles. Step limits are monotone, so that the lattice stays one.
-    fn moves(&self, role: usize, direction: Direction, step: StepLimit) -> bool {
-        if step.is_zero() {
+/// A direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// More replicas.
+    Up,
+    /// Fewer replicas.
+    Down,
+}
+
+/// Where a way through passes ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Journey {
+    /// The vector of its last pass.
+    pub stops: Vec<Replicas>,
+    /// The vector that it was to reach.
+    pub goal: Vec<Replicas>,
+}
+
+impl Journey {
+    /// Whether it reached its goal.
+    pub fn arrives(&self) -> bool {
+        self.stops == self.goal
+    }
+}
+
+impl System {
+    /// Whether a role can move by one replica or more in this direction in some single pass: there is a feasible vector
+    /// from which one pass reaches a feasible one.
+    ///
+    /// Step limits are monotone in the count, so this is one propagation over pairs of vectors, before and after.
+    pub fn can_move(&self, role: usize, direction: Direction, step: Step) -> bool {
+        let Ok(tight) = self.tight() else {
             return false;
-        }
-        if !self.system.is_coupled(role) {
-            return true;
-        }
-        let roles = self.reach.len();
-        let component = self.system.component(role);
-        let here = |role: &usize| self.system.component(*role) == component;
-        let ratios = self
-            .system
-            .ratios
+        };
+        let roles = self.roles();
+        let once: Vec<Interval> = tight
+            .lo
             .iter()
-            .filter(|ratio| here(&ratio.numerator));
-        let both = ratios
-            .flat_map(Ratio::arcs)
-            .flat_map(|(_, arc)| [arc, Arc::new(arc.x + roles, arc.y + roles, arc.rule)]);
-        let steps = (0..roles).filter(here).map(|before| match direction {
-            Direction::Up => Arc::new(before + roles, before, Rule::Grow(step)),
-            Direction::Down => Arc::new(before, before + roles, Rule::Shrink(step)),
+            .zip(&tight.hi)
+            .map(Interval::between)
+            .collect();
+        let mut both = [&once[..], &once[..]].concat();
+        let bands = self.arcs().iter().map(Arc::edge).flat_map(|edge| {
+            let (x, y) = (edge.x + roles, edge.y + roles);
+            [edge, Edge { x, y, ..edge }]
+        });
+        let paces = (0..roles).map(|role| match direction {
+            Direction::Up => (role + roles, role, Rule::Grow(step)),
+            Direction::Down => (role, role + roles, Rule::Shrink(step)),
         });
         let moved = match direction {
-            Direction::Up => Arc::new(role, role + roles, Rule::Less),
-            Direction::Down => Arc::new(role + roles, role, Rule::Less),
+            Direction::Up => (role, role + roles, Rule::Less),
+            Direction::Down => (role + roles, role, Rule::Less),
         };
-        let net = Net::new(2 * roles, both.chain(steps).chain([moved]));
-        let mut intervals: Vec<Interval> = self
-            .reach
-            .iter()
-            .chain(&self.reach)
-            .copied()
-            .map(Interval::from)
-            .collect();
-        net.propagate(&mut intervals).is_ok()
+        let steps = paces.chain([moved]).map(|(x, y, rule)| Edge { x, y, rule });
+        Net::new(2 * roles, bands.chain(steps))
+            .propagate(&mut both)
+            .is_ok()
     }
 
-    /// Each run of passes that stops short: from the largest vector down and from the smallest up, and, where
-    /// `current` is given and feasible, from there both ways. A direction whose step is zero is not run: nothing
-    /// moves, which [`Lattice::stuck`] tells.
-    pub fn halts(&self, pacing: Pacing, current: Option<&[Replicas]>) -> Vec<Halt> {
-        let current = current
-            .filter(|current| self.system.allows(current))
-            .map(<[_]>::to_vec);
-        let mut halts = Vec::new();
-        for (direction, step) in [(Direction::Down, pacing.down), (Direction::Up, pacing.up)] {
-            if step.is_zero() {
-                continue;
-            }
-            let far = if direction == Direction::Up {
-                self.least()
-            } else {
-                self.greatest()
+    /// The way of passes from `start`, which is allowed, to the least or the greatest vector.
+    pub fn journey(&self, start: &[Replicas], direction: Direction, step: Step) -> Journey {
+        let Ok(tight) = self.tight() else {
+            return Journey {
+                stops: start.to_vec(),
+                goal: start.to_vec(),
             };
-            for (start, from) in [(Start::Far, Some(&far)), (Start::Current, current.as_ref())] {
-                let Some(from) = from else { continue };
-                let Some(at) = self.halt(from, direction, step) else {
-                    continue;
-                };
-                let pods =
-                    least_pods(|pods| self.halt(from, direction, StepLimit::Pods(pods)).is_none());
-                halts.push(Halt {
-                    start,
-                    direction,
-                    at,
-                    pods,
-                });
-            }
-        }
-        halts
-    }
-
-    /// Where the run stops, if that is not its end.
-    fn halt(
-        &self,
-        from: &[Replicas],
-        direction: Direction,
-        step: StepLimit,
-    ) -> Option<Vec<Replicas>> {
-        let end = if direction == Direction::Up {
-            self.greatest()
+        };
+        let wishes = if direction == Direction::Up {
+            tight.hi
         } else {
-            self.least()
+            tight.lo
         };
-        let roles = self.reach.len();
-        let still = StepLimit::Pods(0);
-        let pacing = match direction {
-            Direction::Up => Pacing {
-                up: step,
-                down: still,
-            },
-            Direction::Down => Pacing {
-                up: still,
-                down: step,
-            },
-        };
-        // A role without ratios always gets there, in up to a thousand passes: it starts at its end.
-        let mut at: Vec<Replicas> = (0..roles)
-            .map(|role| {
-                if self.system.is_coupled(role) {
-                    from[role]
-                } else {
-                    end[role]
-                }
-            })
-            .collect();
-        let goal = Goal {
-            wishes: end.clone(),
-            directions: vec![direction; roles],
-            counts: end,
-        };
+        let goal = self.goal(start, &wishes);
+        let mut current = start.to_vec();
         loop {
-            let allowed: Vec<Bounds> = at.iter().map(|&count| pacing.around(count)).collect();
-            // The vector stays feasible all along, so that a pass always has an answer.
-            let next = self.pass(&at, &goal, &allowed).ok()?;
-            if next == at {
-                break;
+            let lowest: Vec<_> = current
+                .iter()
+                .map(|&count| Replicas::saturating(i64::from(count) - step.of(count)))
+                .collect();
+            let highest: Vec<_> = current
+                .iter()
+                .map(|&count| Replicas::saturating(i64::from(count) + step.of(count)))
+                .collect();
+            let next = self.pass(&current, &goal, &lowest, &highest);
+            if next == current {
+                return Journey {
+                    stops: current,
+                    goal,
+                };
             }
-            at = next;
+            current = next;
         }
-        (at != goal.counts).then_some(at)
     }
-}
 
-/// The least number of replicas a step for which `enough`; more is always enough where less is, and 1023 is.
-fn least_pods(enough: impl Fn(u32) -> bool) -> u32 {
-    let (mut no, mut yes) = (0, 1023);
-    while yes - no > 1 {
-        let middle = u32::midpoint(no, yes);
-        if enough(middle) {
-            yes = middle;
-        } else {
-            no = middle;
+    /// The smallest step in replicas with which the way from `start` arrives, up to `most`.
+    ///
+    /// A larger step is never behind a smaller one: pass by pass its vector is as near to the goal or nearer. So that
+    /// halving finds it.
+    pub fn step_that_arrives(
+        &self,
+        start: &[Replicas],
+        direction: Direction,
+        most: u32,
+    ) -> Option<u32> {
+        let arrives = |step| self.journey(start, direction, Step::Pods(step)).arrives();
+        if most == 0 || !arrives(most) {
+            return None;
         }
+        let (mut short, mut enough) = (0, most);
+        while enough - short > 1 {
+            let middle = u32::midpoint(short, enough);
+            if arrives(middle) {
+                enough = middle;
+            } else {
+                short = middle;
+            }
+        }
+        Some(enough)
     }
-    yes
 }

@@ -1,549 +1,351 @@
-//! The proof that no vector exists: short enough to read, and minimal.
+//! Why no vector exists: a minimal set of bounds and ratios that is already impossible, and a chain to follow.
 
 use std::fmt::Write as _;
 
-use super::{
-    Bounds, Constraint, End, Replicas, System,
-    bound::Arc,
-    lattice::{Interval, Net},
-};
+use crate::api::{Replicas, quantity::Nanos};
 
-/// Why no vector keeps all bounds and ratios.
+use super::system::{Arc, Band, Bounds, End, System};
+
+/// A chain with more steps than this is a cycle that winds down count by count: its parts say more.
+const LONGEST_CHAIN: usize = 8;
+
+/// One bound, or one end of a band.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Part {
+    /// The least count of a role.
+    Min(usize),
+    /// The largest count of a role.
+    Max(usize),
+    /// An end of a band, by its place.
+    Band(usize, End),
+}
+
+/// Why a system has no vector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// The proof.
-    pub proof: Proof,
-    /// What already contradicts itself: without any one of these, the rest of them can be kept. In order: bounds by
-    /// role, then ratios.
-    pub minimal: Vec<Constraint>,
-    /// Each single bound or ratio whose removal makes the whole system feasible; may be empty.
-    pub remedies: Vec<Constraint>,
+    /// A minimal set that is impossible: without any one of them, the others can be kept. In order: bounds, then bands.
+    pub parts: Vec<Part>,
+    /// Every part of the system whose removal alone leaves a vector.
+    pub ways_out: Vec<Part>,
+    chain: Option<Chain>,
 }
 
-/// How a contradiction comes about.
+/// Two lines of reasoning that meet in one role.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Proof {
-    /// One bound and one ratio after another force a count that another bound forbids.
-    Chain {
-        /// The bound to start from.
-        from: Claim,
-        /// What each ratio then forces, at least one step. All claims of a chain have the same end.
-        steps: Vec<Step>,
-        /// The bound that the last claim contradicts: of the same role, with the other end.
-        against: Claim,
-    },
-    /// These ratios alone leave no counts from 1 to 1024.
-    Ratios(Vec<Constraint>),
+struct Chain {
+    role: usize,
+    most: Vec<Step>,
+    least: Vec<Step>,
 }
 
-/// `role <= count` ([`End::Max`]) or `role >= count` ([`End::Min`]).
+/// A role's count is at most, or at least, this, because of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Claim {
-    /// Place of the role.
-    pub role: usize,
-    /// Which way it bounds.
-    pub end: End,
-    /// The count; a claim that a ratio forces may lie outside 1 to 1024.
-    pub count: i32,
+struct Step {
+    role: usize,
+    count: i64,
+    part: Part,
 }
 
-/// What one ratio forces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
-    /// Place of the ratio.
-    pub ratio: usize,
-    /// Which end of its band.
-    pub end: End,
-    /// What follows from it and the claim before.
-    pub claim: Claim,
+/// Bounds and bands, some of them left out.
+#[derive(Clone)]
+struct Subset<'a> {
+    system: &'a System,
+    kept: Vec<Part>,
 }
 
-impl Conflict {
-    /// Of an infeasible system.
-    pub(super) fn of(system: &System) -> Self {
-        let everything = Trial::of(system);
-        let free = Trial {
-            bounds: vec![Bounds::ALL; system.bounds.len()],
-            ..everything.clone()
+impl System {
+    /// Why no vector exists; `None` when one does.
+    pub fn conflict(&self) -> Option<Conflict> {
+        self.tight().err()?;
+        let all: Vec<Part> = (0..self.roles())
+            .flat_map(|role| [Part::Min(role), Part::Max(role)])
+            .chain(self.arcs().iter().map(|arc| Part::Band(arc.band, arc.end)))
+            .collect();
+        let whole = Subset {
+            system: self,
+            kept: all,
         };
-        // Ratios that contradict each other are the stronger statement: no bound can mend them.
-        let (mut trial, mut chain) = match free.chain() {
-            Some(chain) => (free.only(&chain), chain),
-            None => match everything.chain() {
-                Some(chain) => (everything.only(&chain), chain),
-                // Never: the caller found it infeasible. An empty proof is better than a panic.
-                None => {
-                    return Self {
-                        proof: Proof::Ratios(Vec::new()),
-                        minimal: Vec::new(),
-                        remedies: Vec::new(),
-                    };
-                }
-            },
-        };
-        trial.minimize();
-        if let Some(shorter) = trial.chain() {
-            chain = shorter;
-        }
-        let minimal = trial.constraints();
-        let proof = if minimal
-            .iter()
-            .any(|constraint| matches!(constraint, Constraint::Bound { .. }))
-        {
-            chain.proof()
+        // Bounds first, so that a contradiction among ratios is shown by the ratios alone; the other way round may find a
+        // smaller set.
+        let forward = whole.minimal(false);
+        let backward = whole.minimal(true);
+        let least = if backward.kept.len() < forward.kept.len() {
+            backward
         } else {
-            match &chain.steps[..] {
-                // One ratio beyond what any count can keep is a chain from 1 or 1024, and clearer so.
-                [_] => chain.proof(),
-                _ => Proof::Ratios(minimal.clone()),
-            }
+            forward
         };
-        let remedies = minimal
+        let ways_out = least
+            .kept
             .iter()
             .copied()
-            .filter(|&one| !everything.without(one).is_infeasible())
+            .filter(|&part| whole.without(part).is_possible())
             .collect();
+        Some(Conflict {
+            chain: least.chain(),
+            parts: least.kept,
+            ways_out,
+        })
+    }
+}
+
+impl Subset<'_> {
+    fn without(&self, part: Part) -> Self {
         Self {
-            proof,
-            minimal,
-            remedies,
-        }
-    }
-
-    /// The first ratio that the proof names.
-    pub fn first_ratio(&self) -> Option<usize> {
-        match &self.proof {
-            Proof::Chain { steps, .. } => steps.first().map(|step| step.ratio),
-            Proof::Ratios(ratios) => ratios.iter().find_map(|constraint| match constraint {
-                Constraint::Ratio { ratio, .. } => Some(*ratio),
-                Constraint::Bound { .. } => None,
-            }),
-        }
-    }
-
-    /// The proof as a sentence without a full stop, for people who know the roles by `names`:
-    /// `prefill <= 4 (maxReplicas) and prefill/decode >= 2 (ratios[0].min) force decode <= 2, but decode >= 3
-    /// (minReplicas)`.
-    pub fn explain(&self, system: &System, names: &[&str]) -> String {
-        let words = Words { system, names };
-        match &self.proof {
-            Proof::Chain {
-                from,
-                steps,
-                against,
-            } => {
-                let mut text = format!("{} and ", words.bound(*from));
-                let shown = |index: usize| {
-                    steps.len() <= SHOWN || index < SHOWN - 2 || index + 2 > steps.len()
-                };
-                for (index, step) in steps.iter().enumerate() {
-                    let ratio = words.ratio(step.ratio, step.end);
-                    let claim = words.claim(step.claim);
-                    let _ = match index {
-                        0 => write!(text, "{ratio} force {claim}"),
-                        _ if shown(index) => write!(text, ", then {ratio} forces {claim}"),
-                        _ if shown(index - 1) => {
-                            write!(text, ", then {} more steps", steps.len() - SHOWN + 1)
-                        }
-                        _ => Ok(()),
-                    };
-                }
-                let _ = write!(text, ", but {}", words.bound(*against));
-                text
-            }
-            Proof::Ratios(ratios) => {
-                let ratios: Vec<String> = ratios.iter().map(|&one| words.constraint(one)).collect();
-                format!("{} allow no counts from 1 to 1024", ratios.join(" and "))
-            }
-        }
-    }
-
-    /// What would help, as a clause: `raise prefill maxReplicas, or lower ratios[0].min`. Empty when no single change
-    /// does.
-    pub fn advise(&self, names: &[&str]) -> String {
-        let each: Vec<String> = (self.remedies.iter())
-            .map(|constraint| match *constraint {
-                Constraint::Bound {
-                    role,
-                    end: End::Min,
-                } => format!("lower {} minReplicas", name(names, role)),
-                Constraint::Bound {
-                    role,
-                    end: End::Max,
-                } => format!("raise {} maxReplicas", name(names, role)),
-                Constraint::Ratio {
-                    ratio,
-                    end: End::Min,
-                } => format!("lower ratios[{ratio}].min"),
-                Constraint::Ratio {
-                    ratio,
-                    end: End::Max,
-                } => format!("raise ratios[{ratio}].max"),
-            })
-            .collect();
-        each.join(", or ")
-    }
-}
-
-/// The most steps of a chain that its sentence shows; of a longer one, the first and the last few.
-const SHOWN: usize = 8;
-
-/// How constraints read.
-struct Words<'a> {
-    system: &'a System,
-    names: &'a [&'a str],
-}
-
-impl Words<'_> {
-    fn claim(&self, claim: Claim) -> String {
-        format!(
-            "{} {} {}",
-            name(self.names, claim.role),
-            sign(claim.end),
-            claim.count
-        )
-    }
-
-    /// A claim that starts or ends a chain, with the field that says it.
-    fn bound(&self, claim: Claim) -> String {
-        let given = self
-            .system
-            .bounds
-            .get(claim.role)
-            .map(|bounds| match claim.end {
-                End::Min => i32::from(bounds.lo()),
-                End::Max => i32::from(bounds.hi()),
-            });
-        let source = match claim.end {
-            End::Min if given == Some(claim.count) => "minReplicas",
-            End::Max if given == Some(claim.count) => "maxReplicas",
-            End::Min => "no role has fewer",
-            End::Max => "no role has more",
-        };
-        format!("{} ({source})", self.claim(claim))
-    }
-
-    fn ratio(&self, ratio: usize, end: End) -> String {
-        let field = if end == End::Min { "min" } else { "max" };
-        let Some(given) = self.system.ratios.get(ratio) else {
-            return format!("ratios[{ratio}].{field}");
-        };
-        let (numerator, denominator) = (
-            name(self.names, given.numerator),
-            name(self.names, given.denominator),
-        );
-        let value = given
-            .end(end)
-            .map(|value| value.to_string())
-            .unwrap_or_default();
-        format!(
-            "{numerator}/{denominator} {} {value} (ratios[{ratio}].{field})",
-            sign(end)
-        )
-    }
-
-    fn constraint(&self, constraint: Constraint) -> String {
-        match constraint {
-            Constraint::Ratio { ratio, end } => self.ratio(ratio, end),
-            Constraint::Bound { role, end } => {
-                let bounds = self.system.bounds.get(role).copied().unwrap_or(Bounds::ALL);
-                let count = if end == End::Min {
-                    bounds.lo()
-                } else {
-                    bounds.hi()
-                };
-                self.bound(Claim {
-                    role,
-                    end,
-                    count: count.into(),
-                })
-            }
-        }
-    }
-}
-
-fn name<'a>(names: &[&'a str], role: usize) -> &'a str {
-    names.get(role).copied().unwrap_or("?")
-}
-
-const fn sign(end: End) -> &'static str {
-    match end {
-        End::Min => ">=",
-        End::Max => "<=",
-    }
-}
-
-/// Some of a system's constraints.
-#[derive(Clone)]
-struct Trial {
-    bounds: Vec<Bounds>,
-    /// Each end of a ratio that is given.
-    ratios: Vec<(usize, End, Arc)>,
-}
-
-impl Trial {
-    fn of(system: &System) -> Self {
-        let ratios = (system.ratios.iter().enumerate())
-            .flat_map(|(ratio, given)| given.arcs().map(move |(end, arc)| (ratio, end, arc)))
-            .collect();
-        Self {
-            bounds: system.bounds.clone(),
-            ratios,
-        }
-    }
-
-    /// Those that the chain is made of.
-    fn only(&self, chain: &Chain) -> Self {
-        let mut bounds = vec![Bounds::ALL; self.bounds.len()];
-        for claim in [chain.from, chain.against] {
-            let (lo, hi) = (self.bounds[claim.role].lo(), self.bounds[claim.role].hi());
-            let kept = &mut bounds[claim.role];
-            *kept = match claim.end {
-                End::Min => Bounds::new(lo, kept.hi()),
-                End::Max => Bounds::new(kept.lo(), hi),
-            }
-            .unwrap_or(*kept);
-        }
-        let used = |ratio, end| {
-            chain
-                .steps
-                .iter()
-                .any(|step| (step.ratio, step.end) == (ratio, end))
-        };
-        Self {
-            bounds,
-            ratios: self
-                .ratios
+            system: self.system,
+            kept: self
+                .kept
                 .iter()
                 .copied()
-                .filter(|&(ratio, end, _)| used(ratio, end))
+                .filter(|&other| other != part)
                 .collect(),
         }
     }
 
-    fn without(&self, constraint: Constraint) -> Self {
-        let mut rest = self.clone();
-        match constraint {
-            Constraint::Bound { role, end } => {
-                let bounds = &mut rest.bounds[role];
-                *bounds = match end {
-                    End::Min => Bounds::new(Replicas::MIN, bounds.hi()),
-                    End::Max => Bounds::new(bounds.lo(), Replicas::MAX),
-                }
-                .unwrap_or(*bounds);
-            }
-            Constraint::Ratio { ratio, end } => {
-                rest.ratios.retain(|&(r, e, _)| (r, e) != (ratio, end));
-            }
-        }
-        rest
-    }
-
-    /// Those that are left, but for bounds that no count can break.
-    fn constraints(&self) -> Vec<Constraint> {
-        let bounds = self.bounds.iter().enumerate().flat_map(|(role, bounds)| {
-            let min = (bounds.lo() > Replicas::MIN).then_some(Constraint::Bound {
-                role,
-                end: End::Min,
-            });
-            let max = (bounds.hi() < Replicas::MAX).then_some(Constraint::Bound {
-                role,
-                end: End::Max,
-            });
-            min.into_iter().chain(max)
-        });
-        bounds
-            .chain(
-                self.ratios
-                    .iter()
-                    .map(|&(ratio, end, _)| Constraint::Ratio { ratio, end }),
-            )
-            .collect()
-    }
-
-    /// Drops each constraint without which the rest stays impossible; bounds first.
-    fn minimize(&mut self) {
-        for constraint in self.constraints() {
-            let rest = self.without(constraint);
-            if rest.is_infeasible() {
-                *self = rest;
-            }
-        }
-    }
-
-    fn is_infeasible(&self) -> bool {
-        let net = Net::new(
-            self.bounds.len(),
-            self.ratios.iter().map(|&(_, _, arc)| arc),
+    fn intervals(&self) -> (Vec<i64>, Vec<i64>) {
+        let (lowest, highest) = (i64::from(Replicas::MIN), i64::from(Replicas::MAX));
+        let (mut lo, mut hi) = (
+            vec![lowest; self.system.roles()],
+            vec![highest; self.system.roles()],
         );
-        let mut intervals: Vec<Interval> =
-            self.bounds.iter().copied().map(Interval::from).collect();
-        net.propagate(&mut intervals).is_err()
-    }
-
-    /// The chain of fewest steps; none when the trial is feasible.
-    ///
-    /// Upper bounds follow from upper bounds alone, so that a contradiction is always one chain of them that ends
-    /// below a given lower bound, and just as well one of lower bounds. Both are followed breadth first.
-    fn chain(&self) -> Option<Chain> {
-        let mut trails = [
-            Trail::new(End::Max, &self.bounds),
-            Trail::new(End::Min, &self.bounds),
-        ];
-        loop {
-            for trail in &mut trails {
-                if let Some(last) = trail.advance(&self.ratios, &self.bounds) {
-                    return Some(trail.chain(last, &self.ratios, &self.bounds));
-                }
-            }
-            if trails.iter().all(Trail::is_over) {
-                return None;
+        for part in &self.kept {
+            match *part {
+                Part::Min(role) => lo[role] = i64::from(self.system.bounds()[role].min),
+                Part::Max(role) => hi[role] = i64::from(self.system.bounds()[role].max),
+                Part::Band(..) => {}
             }
         }
-    }
-}
-
-/// A chain, as [`Proof::Chain`] has it.
-struct Chain {
-    from: Claim,
-    steps: Vec<Step>,
-    against: Claim,
-}
-
-impl Chain {
-    fn proof(self) -> Proof {
-        Proof::Chain {
-            from: self.from,
-            steps: self.steps,
-            against: self.against,
-        }
-    }
-}
-
-/// All bounds of one kind that follow from the given ones, in rounds: what a round finds needs one step more than
-/// what the round before found.
-struct Trail {
-    end: End,
-    facts: Vec<Fact>,
-    /// For each role, its tightest fact.
-    best: Vec<usize>,
-    /// The first fact of the last round.
-    fresh: usize,
-}
-
-#[derive(Clone, Copy)]
-struct Fact {
-    role: usize,
-    count: i32,
-    /// The fact and the place of the ratio in the trial that it follows from; none for a given bound.
-    cause: Option<(usize, usize)>,
-}
-
-impl Trail {
-    fn new(end: End, bounds: &[Bounds]) -> Self {
-        let facts = (bounds.iter().enumerate())
-            .map(|(role, bounds)| {
-                let count = if end == End::Max {
-                    bounds.hi()
-                } else {
-                    bounds.lo()
-                };
-                Fact {
-                    role,
-                    count: count.into(),
-                    cause: None,
-                }
-            })
-            .collect();
-        Self {
-            end,
-            facts,
-            best: (0..bounds.len()).collect(),
-            fresh: 0,
-        }
+        (lo, hi)
     }
 
-    const fn is_over(&self) -> bool {
-        self.fresh == self.facts.len()
+    fn arcs(&self) -> impl Iterator<Item = &Arc> {
+        self.system
+            .arcs()
+            .iter()
+            .filter(|arc| self.kept.contains(&Part::Band(arc.band, arc.end)))
     }
 
-    /// One round; answers with a fact that contradicts a given bound.
-    fn advance(&mut self, ratios: &[(usize, End, Arc)], bounds: &[Bounds]) -> Option<usize> {
-        let known = self.facts.len();
-        let mut found: Vec<Option<Fact>> = vec![None; bounds.len()];
-        for (place, (_, _, arc)) in ratios.iter().enumerate() {
-            let (source, role) = if self.end == End::Max {
-                (arc.y, arc.x)
+    fn is_possible(&self) -> bool {
+        let (lo, hi) = self.intervals();
+        let bounds = lo.iter().zip(&hi).map(|(&lo, &hi)| Bounds {
+            min: Replicas::saturating(lo),
+            max: Replicas::saturating(hi),
+        });
+        let mut bands: Vec<Band> = vec![];
+        for arc in self.arcs() {
+            let whole = self.system.bands()[arc.band];
+            let (min, max) = if arc.end == End::Min {
+                (whole.min, None)
             } else {
-                (arc.x, arc.y)
+                (None, whole.max)
             };
-            let cause = self.best[source];
-            if cause < self.fresh {
-                continue;
-            }
-            let from = self.facts[cause].count;
-            let (count, tighter): (_, fn(&i32, &i32) -> bool) = match self.end {
-                End::Max => (arc.rule.most_x(from), i32::lt),
-                End::Min => (arc.rule.least_y(from), i32::gt),
-            };
-            let before = found[role].map_or(self.facts[self.best[role]].count, |fact| fact.count);
-            if tighter(&count, &before) {
-                found[role] = Some(Fact {
-                    role,
-                    count,
-                    cause: Some((cause, place)),
-                });
-            }
+            bands.push(Band { min, max, ..whole });
         }
-        self.fresh = known;
-        for fact in found.into_iter().flatten() {
-            self.best[fact.role] = self.facts.len();
-            self.facts.push(fact);
+        System::new(bounds.collect(), bands).is_ok_and(|system| system.tight().is_ok())
+    }
+
+    /// Drops each part in turn, and keeps it dropped while the rest stays impossible.
+    fn minimal(&self, bands_first: bool) -> Self {
+        let mut order = self.kept.clone();
+        if bands_first {
+            order.reverse();
         }
-        (known..self.facts.len()).find(|&index| {
-            let fact = self.facts[index];
-            match self.end {
-                End::Max => fact.count < i32::from(bounds[fact.role].lo()),
-                End::Min => fact.count > i32::from(bounds[fact.role].hi()),
-            }
+        order.into_iter().fold(self.clone(), |rest, part| {
+            let fewer = rest.without(part);
+            if fewer.is_possible() { rest } else { fewer }
         })
     }
 
-    /// How the fact came about, and the bound that it contradicts.
-    fn chain(&self, last: usize, ratios: &[(usize, End, Arc)], bounds: &[Bounds]) -> Chain {
-        let claim = |fact: Fact| Claim {
-            role: fact.role,
-            end: self.end,
-            count: fact.count,
-        };
-        let mut fact = self.facts[last];
-        let mut steps = Vec::new();
-        let opposite = match self.end {
-            End::Max => Claim {
-                role: fact.role,
-                end: End::Min,
-                count: bounds[fact.role].lo().into(),
-            },
-            End::Min => Claim {
-                role: fact.role,
-                end: End::Max,
-                count: bounds[fact.role].hi().into(),
-            },
-        };
-        while let Some((cause, place)) = fact.cause {
-            let (ratio, end, _) = ratios[place];
-            steps.push(Step {
-                ratio,
-                end,
-                claim: claim(fact),
-            });
-            fact = self.facts[cause];
+    /// Follows tightenings breadth first until two meet; `None` when that takes too many steps to be read.
+    fn chain(&self) -> Option<Chain> {
+        let (lo, hi) = self.intervals();
+        let mut most: Vec<Vec<Step>> = vec![vec![]; hi.len()];
+        let mut least: Vec<Vec<Step>> = vec![vec![]; lo.len()];
+        let (mut lo, mut hi) = (lo, hi);
+        for &part in &self.kept {
+            match part {
+                Part::Min(role) => {
+                    least[role] = vec![Step {
+                        role,
+                        count: lo[role],
+                        part,
+                    }];
+                }
+                Part::Max(role) => {
+                    most[role] = vec![Step {
+                        role,
+                        count: hi[role],
+                        part,
+                    }];
+                }
+                Part::Band(..) => {}
+            }
         }
-        steps.reverse();
-        Chain {
-            from: claim(fact),
-            steps,
-            against: opposite,
+        for _ in 0..=2 * LONGEST_CHAIN {
+            if let Some(role) = (0..lo.len()).find(|&role| lo[role] > hi[role]) {
+                let chain = Chain {
+                    role,
+                    most: most[role].clone(),
+                    least: least[role].clone(),
+                };
+                return (chain.most.len() + chain.least.len() <= LONGEST_CHAIN).then_some(chain);
+            }
+            for arc in self.arcs() {
+                let part = Part::Band(arc.band, arc.end);
+                let ceiling = arc.b * hi[arc.y] / arc.a;
+                if ceiling < hi[arc.x] {
+                    hi[arc.x] = ceiling;
+                    let mut line = most[arc.y].clone();
+                    line.push(Step {
+                        role: arc.x,
+                        count: ceiling,
+                        part,
+                    });
+                    most[arc.x] = line;
+                    break;
+                }
+                let need = arc.a * lo[arc.x];
+                let floor = need / arc.b + i64::from(need % arc.b != 0);
+                if floor > lo[arc.y] {
+                    lo[arc.y] = floor;
+                    let mut line = least[arc.x].clone();
+                    line.push(Step {
+                        role: arc.y,
+                        count: floor,
+                        part,
+                    });
+                    least[arc.y] = line;
+                    break;
+                }
+            }
         }
+        None
+    }
+}
+
+impl Conflict {
+    /// The first band in the proof, by its place.
+    pub fn first_band(&self) -> Option<usize> {
+        self.parts
+            .iter()
+            .filter_map(|part| {
+                if let Part::Band(band, _) = part {
+                    Some(*band)
+                } else {
+                    None
+                }
+            })
+            .min()
+    }
+
+    /// The proof as a person follows it: `prefill <= 4 (maxReplicas) and prefill/decode >= 2 (ratios[0].min) force
+    /// decode <= 2, but decode >= 3 (minReplicas)`; the parts alone where the chain is long or a cycle.
+    pub fn proof(&self, system: &System, roles: &[&str]) -> String {
+        let say = Speaker { system, roles };
+        let Some(chain) = &self.chain else {
+            return format!(
+                "{} cannot hold together",
+                join(self.parts.iter().map(|&part| say.part(part)), "and")
+            );
+        };
+        let (most, least) = (say.line(&chain.most, "<="), say.line(&chain.least, ">="));
+        let role = say.role(chain.role);
+        match (most, least) {
+            // One side follows from the range of counts alone.
+            (None, Some(least)) => format!("{least}, but {role} <= 1024 always"),
+            (Some(most), None) => format!("{most}, but {role} >= 1 always"),
+            (most, least) => format!(
+                "{}, but {}",
+                most.unwrap_or_default(),
+                least.unwrap_or_default()
+            ),
+        }
+    }
+
+    /// What to change, one way a part: `raise prefill's maxReplicas` and the like.
+    pub fn ways_out(&self, roles: &[&str]) -> String {
+        let role = |index: usize| roles.get(index).copied().unwrap_or("?");
+        let way = |part: &Part| match *part {
+            Part::Min(index) => format!("lower minReplicas of {}", role(index)),
+            Part::Max(index) => format!("raise maxReplicas of {}", role(index)),
+            Part::Band(band, End::Min) => format!("lower ratios[{band}].min"),
+            Part::Band(band, End::Max) => format!("raise ratios[{band}].max"),
+        };
+        if self.ways_out.is_empty() {
+            return "no single change helps: there is more than one contradiction".into();
+        }
+        join(self.ways_out.iter().map(way), "or")
+    }
+}
+
+struct Speaker<'a> {
+    system: &'a System,
+    roles: &'a [&'a str],
+}
+
+impl Speaker<'_> {
+    fn role(&self, index: usize) -> &str {
+        self.roles.get(index).copied().unwrap_or("?")
+    }
+
+    fn part(&self, part: Part) -> String {
+        match part {
+            Part::Min(role) => format!(
+                "{} >= {} (minReplicas)",
+                self.role(role),
+                self.system.bounds()[role].min
+            ),
+            Part::Max(role) => format!(
+                "{} <= {} (maxReplicas)",
+                self.role(role),
+                self.system.bounds()[role].max
+            ),
+            Part::Band(index, end) => {
+                let band = &self.system.bands()[index];
+                let (sign, word, limit) = if end == End::Min {
+                    (">=", "min", band.min)
+                } else {
+                    ("<=", "max", band.max)
+                };
+                let limit = limit.map_or_else(String::new, |limit: Nanos| limit.to_string());
+                format!(
+                    "{}/{} {sign} {limit} (ratios[{index}].{word})",
+                    self.role(band.numerator),
+                    self.role(band.denominator)
+                )
+            }
+        }
+    }
+
+    /// One line of reasoning: facts joined by `and`, and what they force.
+    fn line(&self, steps: &[Step], sign: &str) -> Option<String> {
+        let (last, before) = steps.split_last()?;
+        if before.is_empty() && !matches!(last.part, Part::Band(..)) {
+            return Some(self.part(last.part));
+        }
+        let mut text = String::new();
+        for (index, step) in steps.iter().enumerate() {
+            let joint = if index == 0 { "" } else { " and " };
+            let _ = write!(text, "{joint}{}", self.part(step.part));
+            let first = index == 0 && !matches!(step.part, Part::Band(..));
+            if !first {
+                let verb = if index == 0 { "forces" } else { "force" };
+                let _ = write!(
+                    text,
+                    " {verb} {} {sign} {}",
+                    self.role(step.role),
+                    step.count
+                );
+            }
+        }
+        Some(text)
+    }
+}
+
+fn join(words: impl Iterator<Item = String>, last: &str) -> String {
+    let mut words: Vec<String> = words.collect();
+    match words.pop() {
+        None => String::new(),
+        Some(end) if words.is_empty() => end,
+        Some(end) => format!("{} {last} {end}", words.join(", ")),
     }
 }

@@ -1,209 +1,185 @@
-//! Where a vector should go, and how far it gets in one pass.
-//!
-//! A goal has the least total shortfall, then the least total surplus, over the feasible vectors that lie on one side
-//! of the current counts. It is unique, and two propagations find it. The least sum of distances would do worse: one
-//! overloaded role whose ratio drags two idle ones along would never grow.
+//! Which vector to take: reach, direction, goal, pass.
 
-use super::{Bounds, Lattice, Ratio, Replicas, System, lattice::Interval};
+use crate::api::{Replicas, quantity::Nanos};
 
-/// The way a component moves; one that stays where it is moves down by nothing.
+use super::system::{Intervals, System};
+
+/// Nanos in one.
+const UNIT: i128 = 1_000_000_000;
+
+/// A ratio as a follower reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// Some role of the component wishes for more than it has.
-    Up,
-    /// None does.
-    Down,
+pub struct Link {
+    /// The role whose count is divided.
+    pub numerator: usize,
+    /// The role that it is divided by.
+    pub denominator: usize,
+    /// The preferred ratio, if there is one.
+    pub target: Option<Nanos>,
+    /// The least ratio, if there is one.
+    pub min: Option<Nanos>,
+    /// The greatest ratio, if there is one.
+    pub max: Option<Nanos>,
 }
 
-/// Where the current counts should go, without pacing. One entry a role in each list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Goal {
-    /// What each role wishes for, within its reach; followers have theirs from their neighbours.
-    pub wishes: Vec<Replicas>,
-    /// The way each role's component moves.
-    pub directions: Vec<Direction>,
-    /// The counts to reach: feasible.
-    pub counts: Vec<Replicas>,
-}
-
-/// Why there is no goal, or no pass.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum GoalError {
-    /// A list has not one entry a role.
-    #[error("a list has not one entry for each role")]
-    Length,
-    /// The current counts are not feasible: see [`System::violations`].
-    #[error("the current counts break a bound or a ratio")]
-    Infeasible,
-}
-
-impl Lattice<'_> {
-    /// The goal of each component: from the `current` counts, which must be feasible, towards the `wishes`. A role
-    /// without a wish is a follower.
-    pub fn goal(
-        &self,
-        current: &[Replicas],
-        wishes: &[Option<Replicas>],
-    ) -> Result<Goal, GoalError> {
-        let system = self.system;
-        let roles = self.reach.len();
-        if current.len() != roles || wishes.len() != roles {
-            return Err(GoalError::Length);
-        }
-        if !system.allows(current) {
-            return Err(GoalError::Infeasible);
-        }
-        let wishes = self.wishes(current, wishes);
-        let mut up = 0_u64;
-        for role in 0..roles {
-            if wishes[role] > current[role] {
-                up |= 1 << system.component(role);
-            }
-        }
-        let directions: Vec<Direction> = (0..roles)
-            .map(|role| {
-                if up >> system.component(role) & 1 == 1 {
-                    Direction::Up
-                } else {
-                    Direction::Down
-                }
-            })
-            .collect();
-
-        let mut intervals: Vec<Interval> = (0..roles)
-            .map(|role| match directions[role] {
-                Direction::Up => Interval {
-                    lo: current[role].into(),
-                    hi: self.reach[role].hi().into(),
-                },
-                Direction::Down => Interval {
-                    lo: self.reach[role].lo().into(),
-                    hi: current[role].into(),
-                },
-            })
-            .collect();
-        // The current counts lie in these intervals, and the largest counts that the first propagation leaves are
-        // feasible and lie above what the second starts from: neither can end empty.
-        system
-            .net
-            .propagate(&mut intervals)
-            .map_err(|_| GoalError::Infeasible)?;
-        for (interval, &wish) in intervals.iter_mut().zip(&wishes) {
-            interval.lo = interval.lo.max(interval.hi.min(wish.into()));
-        }
-        system
-            .net
-            .propagate(&mut intervals)
-            .map_err(|_| GoalError::Infeasible)?;
-        let counts = intervals
-            .into_iter()
-            .map(|interval| interval.bounds().lo())
-            .collect();
-        Ok(Goal {
-            wishes,
-            directions,
-            counts,
+/// Completes wishes: a role without one follows its direct neighbours that have one.
+///
+/// It wishes what the ratios' targets ask for, the largest where there are several; without a target, its current count
+/// within what the bands allow; without such a neighbour, its current count. One nano is forgiven, as everywhere.
+pub fn follow(links: &[Link], current: &[Replicas], wishes: &[Option<Replicas>]) -> Vec<Replicas> {
+    current
+        .iter()
+        .enumerate()
+        .map(|(role, &count)| {
+            wishes
+                .get(role)
+                .copied()
+                .flatten()
+                .unwrap_or_else(|| follower(role, count, links, wishes))
         })
-    }
-
-    /// One step towards `goal`: as far as `allowed` lets each role go, which holds its current count. Every role of
-    /// the answer lies between its current count and its goal, and the answer is feasible.
-    pub fn pass(
-        &self,
-        current: &[Replicas],
-        goal: &Goal,
-        allowed: &[Bounds],
-    ) -> Result<Vec<Replicas>, GoalError> {
-        let roles = self.reach.len();
-        if [
-            current.len(),
-            allowed.len(),
-            goal.counts.len(),
-            goal.directions.len(),
-        ] != [roles; 4]
-        {
-            return Err(GoalError::Length);
-        }
-        let mut intervals: Vec<Interval> = (0..roles)
-            .map(|role| {
-                let (now, goal_count) = (current[role], goal.counts[role]);
-                match goal.directions[role] {
-                    Direction::Up => Interval {
-                        lo: now.into(),
-                        hi: now.max(goal_count.min(allowed[role].hi())).into(),
-                    },
-                    Direction::Down => Interval {
-                        lo: now.min(goal_count.max(allowed[role].lo())).into(),
-                        hi: now.into(),
-                    },
-                }
-            })
-            .collect();
-        self.system
-            .net
-            .propagate(&mut intervals)
-            .map_err(|_| GoalError::Infeasible)?;
-        let counts = intervals
-            .into_iter()
-            .map(Interval::bounds)
-            .zip(&goal.directions);
-        Ok(counts
-            .map(|(bounds, way)| {
-                if *way == Direction::Up {
-                    bounds.hi()
-                } else {
-                    bounds.lo()
-                }
-            })
-            .collect())
-    }
-
-    /// The wish of each role within its reach, followers included.
-    fn wishes(&self, current: &[Replicas], wishes: &[Option<Replicas>]) -> Vec<Replicas> {
-        let own: Vec<Option<Replicas>> = self
-            .reach
-            .iter()
-            .zip(wishes)
-            .map(|(reach, wish)| wish.map(|wish| reach.clamp(wish)))
-            .collect();
-        let wish =
-            |role: usize| self.reach[role].clamp(follow(self.system, role, current[role], &own));
-        (0..own.len())
-            .map(|role| own[role].unwrap_or_else(|| wish(role)))
-            .collect()
-    }
+        .collect()
 }
 
-/// What a follower wishes for: what the targets of its ratios ask for beside the neighbours' own wishes, the most if
-/// there are several; without a target its current count, as far as the bands beside those wishes allow it.
-fn follow(system: &System, role: usize, current: Replicas, own: &[Option<Replicas>]) -> Replicas {
-    let mut asked = None;
-    let (mut lo, mut hi) = (i32::from(Replicas::MIN), i32::from(Replicas::MAX));
-    for ratio in &system.ratios {
-        let beside = |neighbour: usize| own[neighbour].map(i32::from);
-        let (wish, asks): (_, fn(_, _) -> _) = if ratio.numerator == role {
-            (beside(ratio.denominator), Ratio::numerator_for)
-        } else if ratio.denominator == role {
-            (beside(ratio.numerator), Ratio::denominator_for)
+fn follower(
+    role: usize,
+    current: Replicas,
+    links: &[Link],
+    wishes: &[Option<Replicas>],
+) -> Replicas {
+    let wish = |other: usize| {
+        wishes
+            .get(other)
+            .copied()
+            .flatten()
+            .map(i128::from_replicas)
+    };
+    let (mut asked, mut low, mut high) = (None, 1_i128, i128::from_replicas(Replicas::MAX));
+    for link in links {
+        let (other, over) = if link.numerator == role {
+            (link.denominator, true)
+        } else if link.denominator == role {
+            (link.numerator, false)
         } else {
             continue;
         };
-        let Some(wish) = wish else { continue };
-        if let Some(target) = ratio.target {
-            asked = asked.max(Some(asks(target, wish)));
-        }
-        for (_, arc) in ratio.arcs() {
-            if arc.y == role {
-                lo = lo.max(arc.rule.least_y(wish));
+        let Some(other) = wish(other) else { continue };
+        // role = ratio * other, or role = other / ratio; each end with its nano.
+        let at_least = |ratio: Nanos| {
+            if over {
+                ceil((ratio.get() - 1) * other, UNIT)
             } else {
-                hi = hi.min(arc.rule.most_x(wish));
+                ceil(other * UNIT, ratio.get() + 1)
             }
+        };
+        let at_most = |ratio: Nanos| {
+            if over {
+                (ratio.get() + 1) * other / UNIT
+            } else {
+                other * UNIT / (ratio.get() - 1).max(1)
+            }
+        };
+        if let Some(target) = link.target {
+            asked = asked.max(Some(at_least(target)));
         }
+        let (least, most) = if over {
+            (link.min, link.max)
+        } else {
+            (link.max, link.min)
+        };
+        low = low.max(least.map_or(1, at_least));
+        high = high.min(most.map_or(high, at_most));
     }
-    Replicas::saturating(
-        asked
-            .unwrap_or_else(|| i32::from(current).min(hi).max(lo))
-            .into(),
-    )
+    let count = asked.unwrap_or_else(|| i128::from_replicas(current).min(high).max(low));
+    Replicas::saturating(i64::try_from(count).unwrap_or(i64::MAX))
+}
+
+fn ceil(a: i128, b: i128) -> i128 {
+    a.div_euclid(b) + i128::from(a.rem_euclid(b) != 0)
+}
+
+trait FromReplicas {
+    fn from_replicas(count: Replicas) -> Self;
+}
+
+impl FromReplicas for i128 {
+    fn from_replicas(count: Replicas) -> Self {
+        Self::from(count.get())
+    }
+}
+
+impl System {
+    /// Where each component is to go, without pacing: the least total shortfall of the wishes, then the least total
+    /// surplus, over the feasible vectors at or above the current counts where a wish lies above, at or below them
+    /// otherwise. It is unique. `current` must be allowed; a component whose current counts are not keeps them.
+    pub fn goal(&self, current: &[Replicas], wishes: &[Replicas]) -> Vec<Replicas> {
+        let Ok(tight) = self.tight() else {
+            return current.to_vec();
+        };
+        let reach: Vec<Replicas> = wishes
+            .iter()
+            .zip(tight.lo.iter().zip(&tight.hi))
+            .map(|(&wish, (&lo, &hi))| wish.clamp(lo, hi))
+            .collect();
+        let up = self.directions(current, &reach);
+        let lo = (0..current.len())
+            .map(|i| if up[i] { current[i] } else { tight.lo[i] })
+            .collect();
+        let hi = (0..current.len())
+            .map(|i| if up[i] { tight.hi[i] } else { current[i] })
+            .collect();
+        let Ok(Intervals { lo, hi }) = self.within(lo, hi) else {
+            return current.to_vec();
+        };
+        let raised = (0..current.len())
+            .map(|i| lo[i].max(reach[i].min(hi[i])))
+            .collect();
+        self.within(raised, hi)
+            .map_or_else(|_| current.to_vec(), |found| found.lo)
+    }
+
+    /// One pass towards a goal between the counts that pacing and guards leave: up, the greatest feasible vector at or
+    /// below both; down, the least at or above both.
+    pub fn pass(
+        &self,
+        current: &[Replicas],
+        goal: &[Replicas],
+        lowest: &[Replicas],
+        highest: &[Replicas],
+    ) -> Vec<Replicas> {
+        let up = self.directions(current, goal);
+        let lo = (0..current.len())
+            .map(|i| {
+                if up[i] {
+                    current[i]
+                } else {
+                    current[i].min(goal[i].max(lowest[i]))
+                }
+            })
+            .collect();
+        let hi = (0..current.len())
+            .map(|i| {
+                if up[i] {
+                    current[i].max(goal[i].min(highest[i]))
+                } else {
+                    current[i]
+                }
+            })
+            .collect();
+        let Ok(Intervals { lo, hi }) = self.within(lo, hi) else {
+            return current.to_vec();
+        };
+        (0..current.len())
+            .map(|i| if up[i] { hi[i] } else { lo[i] })
+            .collect()
+    }
+
+    /// For each role whether its component goes up: some wish in it lies above the current count.
+    fn directions(&self, current: &[Replicas], wishes: &[Replicas]) -> Vec<bool> {
+        let components = self.components();
+        let mut up = vec![false; current.len()];
+        for (role, &component) in components.iter().enumerate() {
+            up[component] |= wishes[role] > current[role];
+        }
+        components.iter().map(|&component| up[component]).collect()
+    }
 }

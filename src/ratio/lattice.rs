@@ -1,95 +1,167 @@
 //! Bound propagation to the fixpoint.
 //!
-//! Every [`Arc`] that two vectors keep is kept by their component-wise minimum and maximum. So the feasible vectors
-//! form a lattice, and propagation decides: either some role is left without a count, or the vector of all smallest
-//! counts and the vector of all largest are both feasible. There is no search and no limit.
+//! Every [`Edge`] that two vectors keep is kept by their component-wise minimum and maximum: the feasible vectors form a
+//! lattice, and propagation decides it. Either some role is left without a count, or the vector of all smallest counts
+//! and the vector of all largest are both feasible. There is no search and no limit.
 
-use super::bound::Arc;
+use super::advice::Step;
+
+/// The most roles of a net, so that a set of them is one word.
+pub(super) const MOST_ROLES: usize = 64;
 
 /// The smallest and the largest count of a role; on the way they may cross.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Interval {
-    pub(super) lo: i32,
-    pub(super) hi: i32,
+    pub lo: i32,
+    pub hi: i32,
 }
 
-/// A role that propagation left without a count.
+/// Some role is left without a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Emptied(pub(super) usize);
+pub(super) struct Empty;
 
-/// At most so many roles, so that a set of them is one word.
-pub(super) const MOST_ROLES: usize = 64;
+/// A constraint between two roles: the greatest `x` grows with the greatest `y`, the least `y` with the least `x`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Edge {
+    pub x: usize,
+    pub y: usize,
+    pub rule: Rule,
+}
 
-/// Arcs, found by either end.
-#[derive(Clone, Debug)]
+/// What an [`Edge`] says about its `x` and its `y`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rule {
+    /// `a*x <= b*y`, both positive; the products stay below 2^51.
+    Linear { a: i64, b: i64 },
+    /// `x < y`.
+    Less,
+    /// One pass may shrink a role from `x` to `y`.
+    Shrink(Step),
+    /// One pass may grow a role from `y` to `x`.
+    Grow(Step),
+}
+
+impl Rule {
+    /// Does the pair keep it? What propagation mostly asks, answered without a division.
+    fn holds(self, x: i32, y: i32) -> bool {
+        match self {
+            Self::Linear { a, b } => a * i64::from(x) <= b * i64::from(y),
+            Self::Less => x < y,
+            Self::Shrink(step) => step.least(x) <= y,
+            Self::Grow(step) => x <= step.most(y),
+        }
+    }
+
+    /// The greatest `x` beside a `y` of at most `y`.
+    fn most_x(self, y: i32) -> i32 {
+        match self {
+            Self::Linear { a, b } => narrow((b * i64::from(y)).div_euclid(a)),
+            Self::Less => y - 1,
+            Self::Shrink(step) => last(|x| step.least(x) <= y),
+            Self::Grow(step) => step.most(y),
+        }
+    }
+
+    /// The least `y` beside an `x` of at least `x`.
+    fn least_y(self, x: i32) -> i32 {
+        match self {
+            Self::Linear { a, b } => narrow((a * i64::from(x) + b - 1).div_euclid(b)),
+            Self::Less => x + 1,
+            Self::Shrink(step) => step.least(x),
+            Self::Grow(step) => last(|y| step.most(y) < x) + 1,
+        }
+    }
+}
+
+fn narrow(count: i64) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}
+
+/// The greatest count of at most 1024 for which `holds`, zero if there is none; it holds up to some count.
+fn last(holds: impl Fn(i32) -> bool) -> i32 {
+    let (mut yes, mut no) = (0, 1025);
+    while no - yes > 1 {
+        let middle = i32::midpoint(yes, no);
+        if holds(middle) {
+            yes = middle;
+        } else {
+            no = middle;
+        }
+    }
+    yes
+}
+
+/// Edges, found by either end.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Net {
-    by_x: Vec<Arc>,
-    by_y: Vec<Arc>,
-    /// For each role, where its arcs start in `by_x` and in `by_y`; one entry more than roles.
-    starts: Vec<(u16, u16)>,
+    by_x: Vec<Edge>,
+    by_y: Vec<Edge>,
+    /// For each role where its edges start in `by_x` and in `by_y`; one entry more than roles.
+    starts: Vec<(usize, usize)>,
 }
 
 impl Net {
     /// Of at most [`MOST_ROLES`] roles.
-    pub(super) fn new(roles: usize, arcs: impl Iterator<Item = Arc>) -> Self {
-        let mut by_x: Vec<Arc> = arcs.collect();
+    pub(super) fn new(roles: usize, edges: impl Iterator<Item = Edge>) -> Self {
+        let mut by_x: Vec<Edge> = edges.collect();
         let mut by_y = by_x.clone();
-        by_x.sort_unstable_by_key(|arc| arc.x);
-        by_y.sort_unstable_by_key(|arc| arc.y);
+        by_x.sort_unstable_by_key(|edge| edge.x);
+        by_y.sort_unstable_by_key(|edge| edge.y);
         let starts = (0..=roles)
             .map(|role| {
-                let x = by_x.partition_point(|arc| arc.x < role);
-                let y = by_y.partition_point(|arc| arc.y < role);
                 (
-                    u16::try_from(x).unwrap_or(u16::MAX),
-                    u16::try_from(y).unwrap_or(u16::MAX),
+                    by_x.partition_point(|edge| edge.x < role),
+                    by_y.partition_point(|edge| edge.y < role),
                 )
             })
             .collect();
         Self { by_x, by_y, starts }
     }
 
-    /// Tightens the intervals until every arc holds between the smallest counts and between the largest.
-    pub(super) fn propagate(&self, intervals: &mut [Interval]) -> Result<(), Emptied> {
-        // The roles whose smallest, or largest, count moved since their arcs were last looked at.
-        let all = (1_u64 << (intervals.len() - 1) << 1).wrapping_sub(1);
+    /// Tightens intervals, none of them empty, until every edge holds between the smallest counts and between the
+    /// largest. A role's edges are looked at again only when it moved.
+    pub(super) fn propagate(&self, intervals: &mut [Interval]) -> Result<(), Empty> {
+        let all = u64::MAX >> (MOST_ROLES - intervals.len().clamp(1, MOST_ROLES));
         let (mut raised, mut lowered) = (all, all);
-        loop {
-            if raised != 0 {
-                let x = take_first(&mut raised);
-                let lo = intervals[x].lo;
-                for arc in &self.by_x[self.starts[x].0.into()..self.starts[x + 1].0.into()] {
-                    let other = &mut intervals[arc.y];
-                    if !arc.rule.holds(lo, other.lo) {
-                        other.lo = arc.rule.least_y(lo);
-                        if other.lo > other.hi {
-                            return Err(Emptied(arc.y));
-                        }
-                        raised |= 1 << arc.y;
+        while let Some(x) = take_first(&mut raised) {
+            let Some(&Interval { lo, .. }) = intervals.get(x) else {
+                continue;
+            };
+            for edge in &self.by_x[self.starts[x].0..self.starts[x + 1].0] {
+                let other = &mut intervals[edge.y];
+                if !edge.rule.holds(lo, other.lo) {
+                    other.lo = edge.rule.least_y(lo);
+                    if other.lo > other.hi {
+                        return Err(Empty);
                     }
+                    raised |= 1 << edge.y;
                 }
-            } else if lowered != 0 {
-                let y = take_first(&mut lowered);
-                let hi = intervals[y].hi;
-                for arc in &self.by_y[self.starts[y].1.into()..self.starts[y + 1].1.into()] {
-                    let other = &mut intervals[arc.x];
-                    if !arc.rule.holds(other.hi, hi) {
-                        other.hi = arc.rule.most_x(hi);
-                        if other.lo > other.hi {
-                            return Err(Emptied(arc.x));
-                        }
-                        lowered |= 1 << arc.x;
-                    }
-                }
-            } else {
-                return Ok(());
             }
         }
+        // Smallest counts follow from smallest counts alone, and largest from largest.
+        while let Some(y) = take_first(&mut lowered) {
+            let Some(&Interval { hi, .. }) = intervals.get(y) else {
+                continue;
+            };
+            for edge in &self.by_y[self.starts[y].1..self.starts[y + 1].1] {
+                let other = &mut intervals[edge.x];
+                if !edge.rule.holds(other.hi, hi) {
+                    other.hi = edge.rule.most_x(hi);
+                    if other.lo > other.hi {
+                        return Err(Empty);
+                    }
+                    lowered |= 1 << edge.x;
+                }
+            }
+        }
+        Ok(())
     }
 }
 
-fn take_first(set: &mut u64) -> usize {
-    let first = set.trailing_zeros();
-    *set &= *set - 1;
-    first as usize
+fn take_first(set: &mut u64) -> Option<usize> {
+    let first = usize::try_from(set.trailing_zeros()).ok()?;
+    (first < MOST_ROLES).then(|| {
+        *set &= *set - 1;
+        first
+    })
 }

@@ -1,284 +1,291 @@
-//! A policy's bounds and ratios, and the lattice of the vectors that keep them.
+//! A system of bounds and bands, and its exact smallest and largest counts.
 
-use super::{
-    Bounds, Conflict, End, Ratio, Replicas,
-    lattice::{Interval, Net},
-};
+use super::lattice::{Edge, Interval, MOST_ROLES, Net, Rule};
+use crate::api::{Replicas, quantity::Nanos};
 
-/// The most roles that a system may have; a scaler has at most 16.
-pub const MAX_ROLES: usize = super::lattice::MOST_ROLES / 2;
+/// The most roles of a system; a scaler has at most 16.
+pub const MAX_ROLES: usize = MOST_ROLES / 2;
 
-/// The most ratios that a system may have; a scaler has at most 64.
-pub const MAX_RATIOS: usize = 1024;
+/// Nanos in one.
+const UNIT: i64 = 1_000_000_000;
+/// A ratio above this many nanos means what this one means: counts end at 1024.
+const LARGEST: i64 = 1025 * UNIT;
 
-/// The bounds of every role and the ratios between them. Roles are named by their place.
-#[derive(Clone, Debug)]
-pub struct System {
-    pub(super) bounds: Vec<Bounds>,
-    pub(super) ratios: Vec<Ratio>,
-    pub(super) net: Net,
-    /// For each role, the first role of its component.
-    components: Vec<usize>,
+/// The counts that a role may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Fewest replicas.
+    pub min: Replicas,
+    /// Most replicas.
+    pub max: Replicas,
 }
 
+impl Bounds {
+    /// Any count.
+    pub const ANY: Self = Self {
+        min: Replicas::MIN,
+        max: Replicas::MAX,
+    };
+}
+
+/// A band around the count of one role over the count of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Band {
+    /// The role whose count is divided.
+    pub numerator: usize,
+    /// The role that it is divided by.
+    pub denominator: usize,
+    /// The least ratio, if there is one.
+    pub min: Option<Nanos>,
+    /// The greatest ratio, if there is one.
+    pub max: Option<Nanos>,
+}
+
+/// Which end of a band.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum End {
+    /// Its least ratio.
+    Min,
+    /// Its greatest ratio.
+    Max,
+}
+
+/// `a * x <= b * y` over the counts of two roles: one end of a band, with its slack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Arc {
+    pub a: i64,
+    pub b: i64,
+    pub x: usize,
+    pub y: usize,
+    pub band: usize,
+    pub end: End,
+}
+
+impl Arc {
+    /// Between the roles as they are numbered in the system.
+    pub(super) const fn edge(&self) -> Edge {
+        Edge {
+            x: self.x,
+            y: self.y,
+            rule: Rule::Linear {
+                a: self.a,
+                b: self.b,
+            },
+        }
+    }
+}
+
+/// A system cannot be built from these parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SystemError {
+    /// More than [`MAX_ROLES`].
+    #[error("{0} roles: a system has at most {MAX_ROLES}")]
+    TooManyRoles(usize),
+    /// A band names a role beyond the last.
+    #[error("band {band} names role {role}, of {roles}")]
+    NoSuchRole {
+        /// The band's place.
+        band: usize,
+        /// The role's place.
+        role: usize,
+        /// How many roles there are.
+        roles: usize,
+    },
+    /// A band names one role twice.
+    #[error("band {0} divides a role by itself")]
+    SameRole(usize),
+    /// A ratio is not positive.
+    #[error("band {0} has a ratio that is not positive")]
+    NotPositive(usize),
+}
+
+/// Bounds of every role and bands between them.
+///
+/// Every constraint has the form `a * x <= b * y` with positive a and b. If it holds for two vectors it holds for their
+/// component-wise minimum and maximum: the feasible vectors form a lattice, and bound propagation decides it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct System {
+    bounds: Vec<Bounds>,
+    bands: Vec<Band>,
+    arcs: Vec<Arc>,
+    net: Net,
+}
+
+/// Smallest and largest counts, role by role.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Intervals {
+    /// Smallest counts.
+    pub lo: Vec<Replicas>,
+    /// Largest counts.
+    pub hi: Vec<Replicas>,
+}
+
+impl Interval {
+    pub(super) fn between((&lo, &hi): (&Replicas, &Replicas)) -> Self {
+        Self {
+            lo: lo.into(),
+            hi: hi.into(),
+        }
+    }
+}
+
+/// No vector exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no vector of counts keeps every bound and ratio")]
+pub struct Infeasible;
+
 impl System {
-    /// A system in which every index is in range, no ratio joins a role with itself, and every ratio is positive.
-    pub fn new(bounds: Vec<Bounds>, ratios: Vec<Ratio>) -> Result<Self, SystemError> {
-        let roles = bounds.len();
-        if roles == 0 || roles > MAX_ROLES {
-            return Err(SystemError::Roles(roles));
+    /// A system of these bounds and bands.
+    pub fn new(bounds: Vec<Bounds>, bands: Vec<Band>) -> Result<Self, SystemError> {
+        if bounds.len() > MAX_ROLES {
+            return Err(SystemError::TooManyRoles(bounds.len()));
         }
-        if ratios.len() > MAX_RATIOS {
-            return Err(SystemError::Ratios(ratios.len()));
-        }
-        let mut components: Vec<usize> = (0..roles).collect();
-        for (index, ratio) in ratios.iter().enumerate() {
-            let (n, d) = (ratio.numerator, ratio.denominator);
-            if n >= roles || d >= roles {
-                return Err(SystemError::NoSuchRole { ratio: index });
+        let mut arcs = Vec::with_capacity(2 * bands.len());
+        for (index, band) in bands.iter().enumerate() {
+            let (n, d) = (band.numerator, band.denominator);
+            if let Some(&role) = [n, d].iter().find(|&&role| role >= bounds.len()) {
+                return Err(SystemError::NoSuchRole {
+                    band: index,
+                    role,
+                    roles: bounds.len(),
+                });
             }
             if n == d {
-                return Err(SystemError::SameRole { ratio: index });
+                return Err(SystemError::SameRole(index));
             }
-            if [ratio.min, ratio.target, ratio.max]
-                .into_iter()
-                .flatten()
-                .any(|value| !value.is_positive())
-            {
-                return Err(SystemError::NotPositive { ratio: index });
-            }
-            let (kept, joined) = (
-                components[n].min(components[d]),
-                components[n].max(components[d]),
-            );
-            for component in &mut components {
-                if *component == joined {
-                    *component = kept;
+            if let Some(min) = band.min {
+                let p = ratio(min).ok_or(SystemError::NotPositive(index))?;
+                // One nano is no bound at all with its slack.
+                if p > 1 {
+                    arcs.push(Arc {
+                        a: p - 1,
+                        b: UNIT,
+                        x: d,
+                        y: n,
+                        band: index,
+                        end: End::Min,
+                    });
                 }
             }
+            if let Some(max) = band.max {
+                let p = ratio(max).ok_or(SystemError::NotPositive(index))?;
+                arcs.push(Arc {
+                    a: UNIT,
+                    b: p + 1,
+                    x: n,
+                    y: d,
+                    band: index,
+                    end: End::Max,
+                });
+            }
         }
-        let net = Net::new(
-            roles,
-            ratios.iter().flat_map(Ratio::arcs).map(|(_, arc)| arc),
-        );
+        let net = Net::new(bounds.len(), arcs.iter().map(Arc::edge));
         Ok(Self {
             bounds,
-            ratios,
+            bands,
+            arcs,
             net,
-            components,
         })
     }
 
-    /// The bounds of each role, as given.
+    /// How many roles there are.
+    pub fn roles(&self) -> usize {
+        self.bounds.len()
+    }
+
+    /// The bounds.
     pub fn bounds(&self) -> &[Bounds] {
         &self.bounds
     }
 
-    /// The ratios, as given.
-    pub fn ratios(&self) -> &[Ratio] {
-        &self.ratios
+    /// The bands.
+    pub fn bands(&self) -> &[Band] {
+        &self.bands
     }
 
-    /// The first role of the component that `role` belongs to. Roles that are joined by ratios move together.
-    pub fn component(&self, role: usize) -> usize {
-        self.components[role]
+    pub(super) fn arcs(&self) -> &[Arc] {
+        &self.arcs
     }
 
-    /// Does any ratio join `role` with another?
-    pub fn is_coupled(&self, role: usize) -> bool {
-        self.ratios
-            .iter()
-            .any(|ratio| ratio.numerator == role || ratio.denominator == role)
+    /// The exact smallest and largest count of each role in any feasible vector. Both ends are feasible as vectors; not
+    /// every count between them need occur.
+    pub fn tight(&self) -> Result<Intervals, Infeasible> {
+        self.within(
+            self.bounds.iter().map(|b| b.min).collect(),
+            self.bounds.iter().map(|b| b.max).collect(),
+        )
     }
 
-    /// The feasible vectors, or the proof that there are none.
-    pub fn propagate(&self) -> Result<Lattice<'_>, Box<Conflict>> {
-        let mut intervals = self.intervals();
-        match self.net.propagate(&mut intervals) {
-            Ok(()) => Ok(Lattice {
-                system: self,
-                reach: intervals.into_iter().map(Interval::bounds).collect(),
-            }),
-            Err(_) => Err(Box::new(Conflict::of(self))),
+    /// As [`System::tight`], between these counts, which may be narrower or wider than the bounds: only the bands are
+    /// kept.
+    pub fn within(&self, lo: Vec<Replicas>, hi: Vec<Replicas>) -> Result<Intervals, Infeasible> {
+        if lo.len() != self.roles() || hi.len() != self.roles() {
+            return Err(Infeasible);
         }
+        let mut intervals: Vec<Interval> = lo.iter().zip(&hi).map(Interval::between).collect();
+        if intervals.iter().any(|interval| interval.lo > interval.hi) {
+            return Err(Infeasible);
+        }
+        self.net.propagate(&mut intervals).map_err(|_| Infeasible)?;
+        // In place: these lists are of the right length.
+        let (mut lo, mut hi) = (lo, hi);
+        for (role, interval) in intervals.into_iter().enumerate() {
+            lo[role] = Replicas::saturating(interval.lo.into());
+            hi[role] = Replicas::saturating(interval.hi.into());
+        }
+        Ok(Intervals { lo, hi })
     }
 
-    /// Is there any feasible vector?
-    pub fn is_feasible(&self) -> bool {
-        self.net.propagate(&mut self.intervals()).is_ok()
-    }
-
-    /// Every bound and every end of a ratio that `vector`, one count a role, breaks: bounds first.
-    pub fn violations<'a>(
-        &'a self,
-        vector: &'a [Replicas],
-    ) -> impl Iterator<Item = Constraint> + 'a {
-        const ENDS: [End; 2] = [End::Min, End::Max];
-        let bounds =
-            self.bounds
+    /// Whether a vector keeps every bound.
+    pub fn in_bounds(&self, vector: &[Replicas]) -> bool {
+        self.bounds.len() == vector.len()
+            && self
+                .bounds
                 .iter()
                 .zip(vector)
-                .enumerate()
-                .flat_map(|(role, (bounds, &count))| {
-                    let broken = [count < bounds.lo(), count > bounds.hi()];
-                    ENDS.into_iter()
-                        .zip(broken)
-                        .filter_map(move |(end, broken)| {
-                            broken.then_some(Constraint::Bound { role, end })
-                        })
-                });
-        let ratios = self
-            .ratios
+                .all(|(b, &count)| b.min <= count && count <= b.max)
+    }
+
+    /// The first band that a vector breaks, and its end.
+    pub fn broken(&self, vector: &[Replicas]) -> Option<(usize, End)> {
+        let count = |role: usize| vector.get(role).map_or(0, |c| i64::from(*c));
+        self.arcs
             .iter()
-            .enumerate()
-            .flat_map(move |(index, ratio)| {
-                ENDS.into_iter()
-                    .filter(move |&end| {
-                        let (n, d) = (vector.get(ratio.numerator), vector.get(ratio.denominator));
-                        n.zip(d).is_some_and(|(&n, &d)| !ratio.holds(end, n, d))
-                    })
-                    .map(move |end| Constraint::Ratio { ratio: index, end })
-            });
-        bounds.chain(ratios)
+            .find(|arc| arc.a * count(arc.x) > arc.b * count(arc.y))
+            .map(|arc| (arc.band, arc.end))
     }
 
-    /// Does `vector` have one count a role and keep every bound and ratio?
+    /// Whether a vector keeps every bound and band.
     pub fn allows(&self, vector: &[Replicas]) -> bool {
-        vector.len() == self.bounds.len() && self.violations(vector).next().is_none()
+        self.in_bounds(vector) && self.broken(vector).is_none()
     }
 
-    pub(super) fn intervals(&self) -> Vec<Interval> {
-        self.bounds.iter().copied().map(Interval::from).collect()
-    }
-}
-
-/// One constraint of a system.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Constraint {
-    /// `roles[role].minReplicas` or `.maxReplicas`.
-    Bound {
-        /// Place of the role.
-        role: usize,
-        /// Which of both.
-        end: End,
-    },
-    /// `ratios[ratio].min` or `.max`.
-    Ratio {
-        /// Place of the ratio.
-        ratio: usize,
-        /// Which of both.
-        end: End,
-    },
-}
-
-/// Why bounds and ratios are no system. Admission names these faults itself, with their paths.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SystemError {
-    /// None, or more than [`MAX_ROLES`].
-    #[error("{0} roles: a system has 1 to {MAX_ROLES}")]
-    Roles(usize),
-    /// More than [`MAX_RATIOS`].
-    #[error("{0} ratios: a system has at most {MAX_RATIOS}")]
-    Ratios(usize),
-    /// A ratio names a role that has no bounds.
-    #[error("ratios[{ratio}] names a role without bounds")]
-    NoSuchRole {
-        /// Place of the ratio.
-        ratio: usize,
-    },
-    /// Numerator and denominator are one role.
-    #[error("ratios[{ratio}] joins a role with itself")]
-    SameRole {
-        /// Place of the ratio.
-        ratio: usize,
-    },
-    /// A part of a ratio is zero or negative.
-    #[error("ratios[{ratio}] is not positive")]
-    NotPositive {
-        /// Place of the ratio.
-        ratio: usize,
-    },
-}
-
-/// The feasible vectors of a system: at least one.
-#[derive(Clone, Debug)]
-pub struct Lattice<'a> {
-    pub(super) system: &'a System,
-    pub(super) reach: Vec<Bounds>,
-}
-
-impl<'a> Lattice<'a> {
-    /// The exact smallest and largest count of each role in any feasible vector. The vector of all smallest counts
-    /// is feasible, and so is that of all largest; not every count between them need occur.
-    pub fn reach(&self) -> &[Bounds] {
-        &self.reach
-    }
-
-    /// The system that it belongs to.
-    pub const fn system(&self) -> &'a System {
-        self.system
-    }
-
-    /// The smallest feasible vector.
-    pub fn least(&self) -> Vec<Replicas> {
-        self.reach.iter().map(|bounds| bounds.lo()).collect()
-    }
-
-    /// The largest feasible vector.
-    pub fn greatest(&self) -> Vec<Replicas> {
-        self.reach.iter().map(|bounds| bounds.hi()).collect()
-    }
-
-    /// The least feasible vector within `range`, one interval a role; `None` when there is none.
-    pub fn least_within(&self, range: &[Bounds]) -> Option<Vec<Replicas>> {
-        self.within(range)
-            .map(|intervals| intervals.into_iter().map(|i| i.bounds().lo()).collect())
-    }
-
-    /// The greatest feasible vector within `range`, one interval a role; `None` when there is none.
-    pub fn greatest_within(&self, range: &[Bounds]) -> Option<Vec<Replicas>> {
-        self.within(range)
-            .map(|intervals| intervals.into_iter().map(|i| i.bounds().hi()).collect())
-    }
-
-    fn within(&self, range: &[Bounds]) -> Option<Vec<Interval>> {
-        if range.len() != self.reach.len() {
-            return None;
+    /// Roles joined by bands, as a component number for each.
+    pub fn components(&self) -> Vec<usize> {
+        let mut parent: Vec<usize> = (0..self.roles()).collect();
+        for band in &self.bands {
+            let (a, b) = (
+                root(&mut parent, band.numerator),
+                root(&mut parent, band.denominator),
+            );
+            parent[a.max(b)] = a.min(b);
         }
-        let mut intervals: Vec<Interval> = (self.reach.iter().zip(range))
-            .map(|(reach, range)| Interval {
-                lo: reach.lo().max(range.lo()).into(),
-                hi: reach.hi().min(range.hi()).into(),
-            })
-            .collect();
-        if intervals.iter().any(|interval| interval.lo > interval.hi) {
-            return None;
-        }
-        self.system
-            .net
-            .propagate(&mut intervals)
-            .ok()
-            .map(|()| intervals)
+        (0..self.roles())
+            .map(|role| root(&mut parent, role))
+            .collect()
     }
 }
 
-impl From<Bounds> for Interval {
-    fn from(bounds: Bounds) -> Self {
-        Self {
-            lo: bounds.lo().into(),
-            hi: bounds.hi().into(),
-        }
+fn root(parent: &mut [usize], mut role: usize) -> usize {
+    while parent[role] != role {
+        parent[role] = parent[parent[role]];
+        role = parent[role];
     }
+    role
 }
 
-impl Interval {
-    /// As bounds: of an interval that propagation left, which is not empty.
-    pub(super) fn bounds(self) -> Bounds {
-        let (lo, hi) = (
-            Replicas::saturating(self.lo.into()),
-            Replicas::saturating(self.hi.into()),
-        );
-        Bounds::new(lo, hi).unwrap_or(Bounds::only(lo))
-    }
+/// A positive quantity as a ratio in nanos, at most [`LARGEST`].
+fn ratio(quantity: Nanos) -> Option<i64> {
+    let nanos = i64::try_from(quantity.get().min(i128::from(LARGEST))).ok()?;
+    (nanos > 0).then_some(nanos)
 }

@@ -85,12 +85,12 @@ fn feasibility(c: &mut Criterion) {
     });
     let tight = System::new(vec![bounds(1, 4), bounds(3, 8)], vec![band(0, 1, "2", "")]).unwrap();
     group.bench_function("proof of two roles", |b| {
-        b.iter(|| black_box(&tight).conflict().unwrap())
+        b.iter(|| black_box(&tight).conflict().unwrap());
     });
     let slow = slow();
     group.sample_size(10);
     group.bench_function("proof of the slow cycle", |b| {
-        b.iter(|| black_box(&slow).conflict().unwrap())
+        b.iter(|| black_box(&slow).conflict().unwrap());
     });
     group.finish();
 }

@@ -52,9 +52,11 @@ impl Rule {
         }
     }
 
-    /// The greatest `x` beside a `y` of at most `y`.
-    fn most_x(self, y: i32) -> i32 {
+    /// The greatest `x` beside a `y` of at most `y`, where `known` is too great. It is often the next one: a slow cycle
+    /// winds down count by count, and a product is cheaper than a quotient.
+    fn most_x(self, y: i32, known: i32) -> i32 {
         match self {
+            _ if self.holds(known - 1, y) => known - 1,
             Self::Linear { a, b } => narrow((b * i64::from(y)).div_euclid(a)),
             Self::Less => y - 1,
             Self::Shrink(step) => last(|x| step.least(x) <= y),
@@ -62,9 +64,10 @@ impl Rule {
         }
     }
 
-    /// The least `y` beside an `x` of at least `x`.
-    fn least_y(self, x: i32) -> i32 {
+    /// The least `y` beside an `x` of at least `x`, where `known` is too small.
+    fn least_y(self, x: i32, known: i32) -> i32 {
         match self {
+            _ if self.holds(x, known + 1) => known + 1,
             Self::Linear { a, b } => narrow((a * i64::from(x) + b - 1).div_euclid(b)),
             Self::Less => x + 1,
             Self::Shrink(step) => step.least(x),
@@ -130,7 +133,7 @@ impl Net {
             for edge in &self.by_x[self.starts[x].0..self.starts[x + 1].0] {
                 let other = &mut intervals[edge.y];
                 if !edge.rule.holds(lo, other.lo) {
-                    other.lo = edge.rule.least_y(lo);
+                    other.lo = edge.rule.least_y(lo, other.lo);
                     if other.lo > other.hi {
                         return Err(Empty);
                     }
@@ -146,7 +149,7 @@ impl Net {
             for edge in &self.by_y[self.starts[y].1..self.starts[y + 1].1] {
                 let other = &mut intervals[edge.x];
                 if !edge.rule.holds(other.hi, hi) {
-                    other.hi = edge.rule.most_x(hi);
+                    other.hi = edge.rule.most_x(hi, other.hi);
                     if other.lo > other.hi {
                         return Err(Empty);
                     }

@@ -109,6 +109,7 @@ pub struct System {
     bands: Vec<Band>,
     arcs: Vec<Arc>,
     net: Net,
+    components: Vec<usize>,
 }
 
 /// Smallest and largest counts, role by role.
@@ -180,11 +181,13 @@ impl System {
             }
         }
         let net = Net::new(bounds.len(), arcs.iter().map(Arc::edge));
+        let components = components(bounds.len(), &bands);
         Ok(Self {
             bounds,
             bands,
             arcs,
             net,
+            components,
         })
     }
 
@@ -260,20 +263,22 @@ impl System {
         self.in_bounds(vector) && self.broken(vector).is_none()
     }
 
-    /// Roles joined by bands, as a component number for each.
-    pub fn components(&self) -> Vec<usize> {
-        let mut parent: Vec<usize> = (0..self.roles()).collect();
-        for band in &self.bands {
-            let (a, b) = (
-                root(&mut parent, band.numerator),
-                root(&mut parent, band.denominator),
-            );
-            parent[a.max(b)] = a.min(b);
-        }
-        (0..self.roles())
-            .map(|role| root(&mut parent, role))
-            .collect()
+    /// Roles joined by bands, as a component number for each: the place of its first role.
+    pub fn components(&self) -> &[usize] {
+        &self.components
     }
+}
+
+fn components(roles: usize, bands: &[Band]) -> Vec<usize> {
+    let mut parent: Vec<usize> = (0..roles).collect();
+    for band in bands {
+        let (a, b) = (
+            root(&mut parent, band.numerator),
+            root(&mut parent, band.denominator),
+        );
+        parent[a.max(b)] = a.min(b);
+    }
+    (0..roles).map(|role| root(&mut parent, role)).collect()
 }
 
 fn root(parent: &mut [usize], mut role: usize) -> usize {

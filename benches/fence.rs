@@ -10,7 +10,8 @@ const BINDING: &str =
     r#"{"scalerName":"llm","scalerUID":"5d1c7a52-0df6-4a7c-8a86-0f2a4c9c7c01","term":5}"#;
 
 fn decision(id: &str, first: i64) -> String {
-    let rest: String = (1..10).map(|at| format!(r#","role-{at}":2"#)).collect();
+    let rest: Vec<String> = (1..10).map(|at| format!(r#","role-{at}":2"#)).collect();
+    let rest = rest.concat();
     format!(r#"{{"decisionID":"5-{id}","term":5,"vector":{{"role-0":{first}{rest}}}}}"#)
 }
 

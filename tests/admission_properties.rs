@@ -57,7 +57,7 @@ fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
                 value,
                 &format!("{at}/{}", key.replace('~', "~0").replace('/', "~1")),
                 found,
-            )
+            );
         }),
         Value::Array(list) => list
             .iter()
@@ -67,7 +67,7 @@ fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
-fn spoil(object: &mut Value, index: &Index, odd: Value) {
+fn spoil(object: &mut Value, index: Index, odd: Value) {
     let mut found = Vec::new();
     pointers(&object["spec"], "/spec", &mut found);
     pointers(&object["metadata"], "/metadata", &mut found);
@@ -165,7 +165,7 @@ proptest! {
         odds in prop::collection::vec((any::<Index>(), odd()), 1..4),
     ) {
         for (index, odd) in odds {
-            spoil(&mut new, &index, odd);
+            spoil(&mut new, index, odd);
         }
         let mut case = case.clone();
         // The facts do not depend on the spec that was spoiled.
@@ -185,7 +185,7 @@ proptest! {
         odds in prop::collection::vec((any::<Index>(), odd()), 0..4),
     ) {
         for (index, odd) in odds {
-            spoil(&mut new, &index, odd);
+            spoil(&mut new, index, odd);
         }
         let body = review(case, &new, old.as_ref());
         let answered = answer(Webhook::MutateScaler, table(), case, &body);

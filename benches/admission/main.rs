@@ -19,7 +19,7 @@ fn decisions(c: &mut Criterion) {
             let mut group = c.benchmark_group(format!("{}/{label}", review.name));
             group.throughput(Throughput::Bytes(review.body.len() as u64));
             group.bench_function("decide", |b| {
-                b.iter(|| black_box(review.decide(black_box(&operator))))
+                b.iter(|| black_box(review.decide(black_box(&operator))));
             });
             group.bench_function("value", |b| {
                 b.iter(|| serde_json::from_slice::<Value>(black_box(&review.body)));

@@ -1,5 +1,11 @@
 //! Reviews as an API server posts them, of objects of a given size.
 
+#![allow(
+    dead_code,
+    clippy::expect_used,
+    reason = "each bench uses its own part, and a bad review ends it"
+)]
+
 use bytes::Bytes;
 use mds::admission::{Answer, Decision, Fact, Facts, Operator, Question, Webhook, decide};
 use serde_json::{Value, json};
@@ -7,7 +13,7 @@ use serde_json::{Value, json};
 const OPERATOR: &str = "system:serviceaccount:mds-system:mds";
 
 /// One review, ready to be decided.
-pub struct Review {
+pub(crate) struct Review {
     pub name: String,
     pub webhook: Webhook,
     pub body: Vec<u8>,
@@ -16,7 +22,7 @@ pub struct Review {
 
 impl Review {
     /// Decode, judge, encode.
-    pub fn decide(&self, operator: &Operator) -> Answer {
+    pub(crate) fn decide(&self, operator: &Operator) -> Answer {
         let mut decision = decide(self.webhook, operator, &self.body);
         loop {
             match decision {
@@ -37,7 +43,7 @@ impl Review {
 }
 
 /// The program's own name.
-pub fn operator() -> Operator {
+pub(crate) fn operator() -> Operator {
     Operator(OPERATOR.to_owned())
 }
 
@@ -116,7 +122,7 @@ fn review(kind: &str, sub: &str, by: &str, object: &Value, old: &Value) -> Vec<u
 }
 
 /// Reviews of each webhook, with objects of about `size` bytes.
-pub fn reviews(size: usize) -> Vec<Review> {
+pub(crate) fn reviews(size: usize) -> Vec<Review> {
     let bytes = |value: &Value| Fact::Object(Ok(Some(Bytes::from(value.to_string()))));
     let make = |name: &str, webhook: Webhook, body: Vec<u8>| Review {
         name: name.to_owned(),

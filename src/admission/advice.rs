@@ -309,7 +309,6 @@ fn about_priority(policy: &Policy, spec: &ScalerSpec, said: &mut Vec<String>) {
         RebalanceOrder::Priority(order) if order.is_empty() => said.push(
             "rebalance.policy is Priority without a priority list: no role gives or takes; list roles, highest priority first".to_owned(),
         ),
-        RebalanceOrder::Priority(_) => {}
         RebalanceOrder::Opposing | RebalanceOrder::Disabled if listed => {
             let word = match spec.rebalance.as_ref().and_then(|rebalance| rebalance.policy) {
                 Some(RebalancePolicy::Disabled) => "Disabled",
@@ -319,7 +318,7 @@ fn about_priority(policy: &Policy, spec: &ScalerSpec, said: &mut Vec<String>) {
                 "rebalance.priority is only read under policy Priority; the policy is {word}"
             ));
         }
-        RebalanceOrder::Opposing | RebalanceOrder::Disabled => {}
+        RebalanceOrder::Priority(_) | RebalanceOrder::Opposing | RebalanceOrder::Disabled => {}
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the API server reads back: an AdmissionReview, written as text.
+//! What the API server reads back: an `AdmissionReview`, written as text.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::Serialize;
@@ -18,6 +18,10 @@ const WARNING_CHARS: usize = 255;
 
 /// A refusal, as Kubernetes' Status has it.
 #[derive(Clone, Debug, Default, Serialize)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "Kubernetes' Status has a field of that name"
+)]
 struct Status<'a> {
     status: &'static str,
     message: &'a str,
@@ -239,7 +243,8 @@ fn summary(subject: Subject<'_>, causes: &[Cause<'_>], total: usize) -> String {
         shown += 1;
     }
     if shown < total {
-        message.push_str(&format!(", and {} more", total - shown));
+        let more = format!(", and {} more", total - shown);
+        message.push_str(&more);
     }
     if total > 1 {
         message.push(']');

@@ -145,6 +145,7 @@ struct ScaleUpShape {
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[expect(clippy::struct_field_names, reason = "the fields' own names")]
 struct ScaleDownShape {
     stabilization_window_seconds: Presence,
     cooldown_after_abort_seconds: Presence,
@@ -217,7 +218,7 @@ impl SpecShape<'_> {
         match &self.rebalance {
             Part::Absent => to.add("rebalance", "{\"policy\":\"Opposing\"}"),
             Part::Object(rebalance) if !rebalance.policy.0 => {
-                to.text("rebalance/policy", "Opposing")
+                to.text("rebalance/policy", "Opposing");
             }
             Part::Object(_) | Part::Other => {}
         }
@@ -252,7 +253,7 @@ impl AlgorithmShape<'_> {
                 value::TOLERANCE,
             ),
             ("TokenThroughput", _, Part::Object(block), _) => {
-                block.fill("algorithm/tokenThroughput", to)
+                block.fill("algorithm/tokenThroughput", to);
             }
             ("Predictive", _, _, Part::Object(block)) => block.fill(to),
             _ => {}

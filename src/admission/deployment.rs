@@ -49,7 +49,7 @@ pub(crate) fn validate<'a>(
                 namespace: question.namespace().to_owned(),
                 name: question.scaler().to_owned(),
             };
-            Pending::new(review, vec![asked], Then::Deployment(Waiting(question)))
+            Pending::ask(review, vec![asked], Then::Deployment(Waiting(question)))
         }
     }
 }

@@ -144,7 +144,7 @@ pub struct Facts(pub Vec<Fact>);
 /// A finished HTTP answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// HTTP status: 200 with an AdmissionReview, denials too; 400 for a body that is no review.
+    /// HTTP status: 200 with an `AdmissionReview`, denials too; 400 for a body that is no review.
     pub http: u16,
     /// The response's body, JSON.
     pub body: Vec<u8>,
@@ -192,12 +192,12 @@ pub struct Pending<'a> {
 /// What goes on once the facts are there.
 #[derive(Debug)]
 enum Then {
-    Scaler(scaler::Waiting),
+    Scaler(Box<scaler::Waiting>),
     Deployment(deployment::Waiting),
 }
 
 impl<'a> Pending<'a> {
-    fn new(review: Review<'a>, questions: Vec<Question>, then: Then) -> Decision<'a> {
+    fn ask(review: Review<'a>, questions: Vec<Question>, then: Then) -> Decision<'a> {
         Decision::Ask(Box::new(Self {
             review,
             questions,

@@ -1,4 +1,4 @@
-//! The AdmissionReview that the API server posts, borrowed from its bytes.
+//! The `AdmissionReview` that the API server posts, borrowed from its bytes.
 //!
 //! `kube` has one too, but it buffers the whole document before it is typed, and writes a patch as an array of numbers.
 
@@ -83,6 +83,10 @@ pub(crate) struct Posted<'a, T> {
 }
 
 /// The fields of a request while it is read.
+#[expect(
+    clippy::option_option,
+    reason = "an absent object differs from a null one: a key must not come twice"
+)]
 struct Request<'a, T> {
     uid: Option<Cow<'a, str>>,
     operation: Option<Cow<'a, str>>,

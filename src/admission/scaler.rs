@@ -100,7 +100,7 @@ pub(crate) fn validate<'a>(
     if questions.is_empty() {
         return Decision::Answer(waiting.answer(&review, &Facts::default()));
     }
-    Pending::new(review, questions, Then::Scaler(waiting))
+    Pending::ask(review, questions, Then::Scaler(Box::new(waiting)))
 }
 
 impl Waiting {
@@ -208,7 +208,7 @@ impl Waiting {
     }
 }
 
-/// A spec as serde_json wants it; an absent one reads as an empty one, which lacks what is required.
+/// A spec as `serde_json` wants it; an absent one reads as an empty one, which lacks what is required.
 fn raw(spec: &str) -> Cow<'_, RawValue> {
     match serde_json::from_str::<&RawValue>(spec) {
         Ok(raw) => Cow::Borrowed(raw),

@@ -230,8 +230,7 @@ impl<'a> Scan<'a> {
                     self.at += 1;
                 }
                 match &bytes[start..self.at] {
-                    b"true" | b"false" | b"null" => Ok(()),
-                    [b'-' | b'0'..=b'9', ..] => Ok(()),
+                    b"true" | b"false" | b"null" | [b'-' | b'0'..=b'9', ..] => Ok(()),
                     _ => Err(ScanError::Syntax(start)),
                 }
             }

@@ -197,7 +197,7 @@ mod tests {
         let pair = first.issue(&subject, now, life).unwrap();
         write(home.path(), now, &first, &pair).unwrap();
 
-        let last = now + AUTHORITY_LIFE - life;
+        let last = (now + AUTHORITY_LIFE).checked_sub(life).unwrap();
         let (kept, _) = authority(home.path(), last, life).unwrap();
         assert_eq!(kept.certificate(), first.certificate());
         let (replaced, origin) = authority(home.path(), last + DAY, life).unwrap();

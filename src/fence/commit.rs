@@ -97,20 +97,20 @@ pub fn commit(
         let count = *vector
             .get(&role.name)
             .ok_or_else(|| BuildError::Roles(role.name.clone()))?;
-        let path = ["spec", "roles", at.as_str(), "replicas"];
+        let place = ["spec", "roles", at.as_str(), "replicas"];
         patch.push(test(
             &["spec", "roles", at.as_str(), "name"],
             role.name.as_str().into(),
         ));
         match role.replicas {
             Some(old) => {
-                patch.push(test(&path, number(old)));
+                patch.push(test(&place, number(old)));
                 if old != count {
-                    counts.push(replace(&path, number(count)));
+                    counts.push(replace(&place, number(count)));
                 }
             }
             // No test of an absent path: it would fail. The resource version stands for it.
-            None if count != Replicas::MIN => counts.push(add(&path, number(count))),
+            None if count != Replicas::MIN => counts.push(add(&place, number(count))),
             None => {}
         }
     }

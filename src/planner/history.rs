@@ -14,7 +14,7 @@ pub(super) const CAPACITY: usize = 256;
 pub struct History(Vec<(Time, Replicas)>);
 
 impl History {
-    /// A history as it was stored: in time order, at most [`CAPACITY`] samples, the newest where there are more.
+    /// A history as it was stored: in time order, at most 256 samples, the newest where there are more.
     pub fn restore(mut samples: Vec<(Time, Replicas)>) -> Self {
         samples.sort_by_key(|&(at, _)| at);
         samples.drain(..samples.len().saturating_sub(CAPACITY));

@@ -129,7 +129,7 @@ impl Fence {
                 (Some(at), Some(count)) => roles[at]["replicas"] = json!(count),
                 (Some(at), None) => drop(roles.remove(at)),
                 (None, Some(count)) => {
-                    roles.push(json!({"name": name, "image": "i:1", "replicas": count}))
+                    roles.push(json!({"name": name, "image": "i:1", "replicas": count}));
                 }
                 (None, None) => panic!("{}: no role {name}", row.row),
             }
@@ -146,7 +146,7 @@ impl Fence {
                 .expect("annotations");
             match change {
                 Some(Some(name)) => {
-                    drop(annotations.insert(key.to_owned(), self.payload(name, uid).into()))
+                    drop(annotations.insert(key.to_owned(), self.payload(name, uid).into()));
                 }
                 Some(None) => assert!(
                     annotations.remove(key).is_some(),

@@ -1,6 +1,14 @@
 //! The case table of the admission rules (`scaler.yaml`), for the tests against the function and against a real API server.
 
-#![allow(dead_code, reason = "each test program uses its own part")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::option_option,
+    clippy::struct_field_names,
+    reason = "a reader of test tables: each test program uses its own part, and a bad table ends the test"
+)]
 
 pub(crate) mod fence;
 pub(crate) mod post;
@@ -165,27 +173,24 @@ impl Case {
 fn put(root: &mut Value, pointer: &str, value: Value) {
     let mut place = root;
     for key in pointer.split('/').skip(1) {
-        place = match key.parse::<usize>() {
-            Ok(index) => {
-                if !place.is_array() {
-                    *place = json!([]);
-                }
-                let list = place.as_array_mut().expect("a list");
-                while list.len() <= index {
-                    list.push(json!({}));
-                }
-                &mut list[index]
+        place = if let Ok(index) = key.parse::<usize>() {
+            if !place.is_array() {
+                *place = json!([]);
             }
-            Err(_) => {
-                if !place.is_object() {
-                    *place = json!({});
-                }
-                place
-                    .as_object_mut()
-                    .expect("an object")
-                    .entry(key)
-                    .or_insert(Value::Null)
+            let list = place.as_array_mut().expect("a list");
+            while list.len() <= index {
+                list.push(json!({}));
             }
+            &mut list[index]
+        } else {
+            if !place.is_object() {
+                *place = json!({});
+            }
+            place
+                .as_object_mut()
+                .expect("an object")
+                .entry(key)
+                .or_insert(Value::Null)
         };
     }
     *place = value;

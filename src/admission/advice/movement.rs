@@ -138,9 +138,9 @@ impl Way<'_> {
                     Direction::Up => "growth",
                     Direction::Down => "shrinking",
                 },
-                self.vector(&start),
-                self.vector(&journey.stops),
-                self.vector(&journey.goal),
+                Self::vector(&start),
+                Self::vector(&journey.stops),
+                Self::vector(&journey.goal),
                 self.way_out(&journey.stops)
             ));
             // One is enough: the way out is the same.
@@ -162,7 +162,7 @@ impl Way<'_> {
     }
 
     /// A vector as people write it: `(18, 12)`; long ones are cut.
-    fn vector(&self, counts: &[Replicas]) -> String {
+    fn vector(counts: &[Replicas]) -> String {
         const SHOWN: usize = 6;
         let mut text = String::from("(");
         for (i, count) in counts.iter().take(SHOWN).enumerate() {

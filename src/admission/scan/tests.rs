@@ -122,10 +122,10 @@ proptest! {
     }
 
     #[test]
-    fn a_truncated_value_is_never_passed_over(value in json(), cut in 0.0..1.0_f64) {
+    fn a_truncated_value_is_never_passed_over(value in json(), cut in 0_usize..1000) {
         let text = serde_json::to_string(&value).unwrap();
         prop_assume!(text.starts_with(['{', '[', '"']));
-        let mut end = (text.len() as f64 * cut) as usize;
+        let mut end = text.len() * cut / 1000;
         while !text.is_char_boundary(end) { end -= 1; }
         prop_assert!(Scan::new(&text[..end]).skip().is_err());
     }

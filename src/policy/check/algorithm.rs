@@ -359,14 +359,16 @@ impl Checker<'_> {
     fn predictive(&mut self, path: &str, block: &Predictive) -> Sound<PredictivePolicy> {
         let before = self.faults.len();
         let fallback_path = format!("{path}.tokenThroughput");
-        let token = match &block.token_throughput {
-            Some(fallback) => self.tokens(&fallback_path, fallback),
-            None => {
-                if !self.broken(&fallback_path) {
-                    self.required(&fallback_path, "state the fallback: tokenThroughput: {serverTargetTokensPerSecond: \"2000\"}");
-                }
-                None
+        let token = if let Some(fallback) = &block.token_throughput {
+            self.tokens(&fallback_path, fallback)
+        } else {
+            if !self.broken(&fallback_path) {
+                self.required(
+                    &fallback_path,
+                    "state the fallback: tokenThroughput: {serverTargetTokensPerSecond: \"2000\"}",
+                );
             }
+            None
         };
         let horizon = self.seconds(
             &format!("{path}.horizonSeconds"),

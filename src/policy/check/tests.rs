@@ -112,7 +112,7 @@ fn faults_come_all_at_once_in_the_order_of_the_fields() {
 #[test]
 fn each_rule_names_its_field_and_the_way_out() {
     let one = |spec: Value, path: &str, kind, message: &str| {
-        assert_eq!(faults(&spec), [(path.to_owned(), kind, message.to_owned())])
+        assert_eq!(faults(&spec), [(path.to_owned(), kind, message.to_owned())]);
     };
     one(
         with(base(), "/roles/0/minReplicas", json!(0)),

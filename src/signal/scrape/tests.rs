@@ -244,10 +244,10 @@ async fn thirty_two_scrapes_are_in_flight_at_most() {
         open.len()
     });
     let scraper = Scraper::new(Tls::new(None, None).unwrap());
-    let scrapes = endpoints
+    let attempts = endpoints
         .iter()
         .map(|endpoint| scraper.scrape(endpoint, None, INTERVAL * 4));
-    let outcomes = futures::future::join_all(scrapes).await;
+    let outcomes = futures::future::join_all(attempts).await;
     assert!(outcomes.iter().all(Result::is_err));
     assert_eq!(server.await.unwrap(), CONCURRENCY);
 }

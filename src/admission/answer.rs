@@ -253,7 +253,7 @@ fn summary(subject: Subject<'_>, causes: &[Cause<'_>], total: usize) -> String {
 }
 
 /// The type of a cause, as Kubernetes names it.
-const fn cause_word(kind: FaultKind) -> &'static str {
+pub(crate) const fn cause_word(kind: FaultKind) -> &'static str {
     match kind {
         FaultKind::Invalid => "FieldValueInvalid",
         FaultKind::NotSupported => "FieldValueNotSupported",
@@ -268,7 +268,7 @@ const fn cause_word(kind: FaultKind) -> &'static str {
 }
 
 /// A fault in the words of Kubernetes' field errors: kind, value, rule.
-fn sentence(fault: &Fault) -> String {
+pub(crate) fn sentence(fault: &Fault) -> String {
     let kind = match fault.kind {
         FaultKind::Invalid | FaultKind::TypeInvalid => "Invalid value",
         FaultKind::NotSupported => "Unsupported value",

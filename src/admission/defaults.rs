@@ -25,7 +25,7 @@ pub(super) fn patch(spec: &RawValue) -> String {
 }
 
 /// The spec with its defaults; `None` for one that is no JSON.
-pub(super) fn filled(spec: &RawValue) -> Option<Value> {
+pub(crate) fn filled(spec: &RawValue) -> Option<Value> {
     let mut object = json!({"spec": serde_json::from_str::<Value>(spec.get()).ok()?});
     let text = patch(spec);
     if !text.is_empty() {

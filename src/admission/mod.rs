@@ -34,6 +34,13 @@ use bytes::Bytes;
 pub use answer::refuse;
 pub use review::uid_of;
 
+// What the offline commands say, in the webhook's words.
+pub(crate) use advice::{Target, warnings};
+pub(crate) use answer::{cause_word, sentence};
+#[cfg(test)]
+pub(crate) use defaults::filled;
+pub(crate) use target::target_of;
+
 use answer::malformed;
 use review::{Posted, Review, ReviewError};
 

@@ -175,6 +175,7 @@ impl Waiting {
         };
         if let Target::Present(shape) = &target {
             faults.extend(policy::fit(&reading, shape));
+            policy::in_field_order(&mut faults);
         }
         let Some(policy) = policy.filter(|_| faults.is_empty()) else {
             return invalid(&review.uid, subject, &faults);

@@ -41,6 +41,14 @@ pub(crate) struct RoleView<'a> {
     pub(crate) instance_type: Option<Cow<'a, str>>,
 }
 
+/// What a deployment of this name, as JSON, is to a scaler.
+///
+/// # Errors
+/// Bytes that are no JSON object, and roles of the wrong type.
+pub(crate) fn target_of(body: &[u8], name: &str) -> Result<TargetShape, ScanError> {
+    DeploymentView::of_bytes(body).map(|view| view.shape(name))
+}
+
 impl<'a> View<'a> for DeploymentView<'a> {
     fn read(scan: &mut Scan<'a>) -> Result<Self, ScanError> {
         let mut view = Self::default();

@@ -5,8 +5,14 @@
 mod certs;
 mod cluster;
 mod crd;
+mod document;
+mod explain;
+mod feasible;
+mod judged;
 pub mod observe;
+mod output;
 mod serve;
+mod validate;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -34,6 +40,9 @@ enum Command {
     Certs(certs::Args),
     Crd(crd::Args),
     Observe(observe::ObserveArgs),
+    Validate(validate::Args),
+    Explain(explain::Args),
+    Feasible(feasible::Args),
 }
 
 impl Cli {
@@ -47,6 +56,9 @@ impl Cli {
             Command::Certs(args) => args.run(),
             Command::Crd(args) => args.run(),
             Command::Observe(args) => args.run(),
+            Command::Validate(args) => args.run(),
+            Command::Explain(args) => args.run(),
+            Command::Feasible(args) => args.run(),
         };
         outcome.unwrap_or_else(|error| {
             eprintln!("mds: {error:#}");

@@ -18,12 +18,12 @@ use super::{
     defaults,
     fault::{Fault, FaultKind},
     name::is_subdomain,
+    order::in_field_order,
     range::{self, Range},
     read::Reading,
 };
 
-pub use algorithm::algorithm_kind;
-pub(super) use algorithm::{FALLBACKS, FORECASTS};
+pub(super) use algorithm::{FALLBACKS, FORECASTS, algorithm_kind};
 
 /// Judges a spec: the policy, or every fault.
 pub fn check(reading: &Reading) -> Result<Policy, Vec<Fault>> {
@@ -33,11 +33,17 @@ pub fn check(reading: &Reading) -> Result<Policy, Vec<Fault>> {
         faults: vec![],
         told: vec![],
     };
+    if checker.broken("spec") {
+        return Err(checker.faults);
+    }
     let policy = checker.policy(spec);
     checker.rest();
     match policy {
         Some(policy) if checker.faults.is_empty() => Ok(policy),
-        _ => Err(checker.faults),
+        _ => {
+            in_field_order(&mut checker.faults);
+            Err(checker.faults)
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::{
         quantity::Nanos,
         scaler::{Metric, Mode},
     },
-    ratio::Step,
+    ratio::{Band, Bounds, Step, System},
 };
 
 /// A scaler's spec, checked and defaulted. Roles are named by their place in `roles`.
@@ -34,6 +34,23 @@ pub struct Policy {
     pub scale_down: ScaleDownPolicy,
     /// Which role may give a replica away.
     pub rebalance: RebalanceOrder,
+}
+
+impl Policy {
+    /// Its bounds and bands; `None` only for a policy that no check made.
+    pub fn system(&self) -> Option<System> {
+        let bounds = self.roles.iter().map(|role| Bounds {
+            min: role.min,
+            max: role.max,
+        });
+        let bands = self.ratios.iter().map(|ratio| Band {
+            numerator: ratio.numerator,
+            denominator: ratio.denominator,
+            min: ratio.min,
+            max: ratio.max,
+        });
+        System::new(bounds.collect(), bands.collect()).ok()
+    }
 }
 
 /// A role's place in [`Policy::roles`].

@@ -107,8 +107,9 @@ pub fn fit(reading: &Reading, target: &TargetShape) -> Vec<Fault> {
             ));
         }
     }
-    if algorithm_kind(spec) != AlgorithmKind::Proportional {
-        capacities(reading, target, &mut faults);
+    match algorithm_kind(reading) {
+        None | Some(AlgorithmKind::Proportional) => {}
+        Some(kind) => capacities(reading, target, kind, &mut faults),
     }
     faults
 }
@@ -123,10 +124,15 @@ fn fault(path: String, kind: FaultKind, value: String, message: impl Into<String
 }
 
 /// Token algorithms: what each scaled kind needs.
-fn capacities(reading: &Reading, target: &TargetShape, faults: &mut Vec<Fault>) {
+fn capacities(
+    reading: &Reading,
+    target: &TargetShape,
+    kind: AlgorithmKind,
+    faults: &mut Vec<Fault>,
+) {
     let spec = &reading.spec;
     let algorithm = spec.algorithm.clone().unwrap_or_default();
-    let predictive = algorithm_kind(spec) == AlgorithmKind::Predictive;
+    let predictive = kind == AlgorithmKind::Predictive;
     let (path, token) = if predictive {
         (
             "spec.algorithm.predictive.tokenThroughput",
@@ -277,56 +283,60 @@ fn misfit(target: &TargetShape, role: &TargetRole, max: Replicas) -> Option<Misf
             });
         }
     }
-    let size = role.size;
-    if size <= 1 {
+    if role.size <= 1 {
         return None;
     }
-    let member = |count: u16| format!("{service}-r{}-m{}", count - 1, size - 1);
+    let member = |count: u16| format!("{service}-r{}-m{}", count - 1, role.size - 1);
+    let clash = clash(target, role).filter(|&(ordinal, _)| ordinal < max.get());
+    // What fits must fit both rules: else the way out of one leads to the other.
+    let most = clash
+        .map_or(max.get(), |(ordinal, _)| ordinal)
+        .min(longest_run(&member, max));
+    let way = if most == 0 {
+        "no count fits, shorten deployment or role name".to_owned()
+    } else {
+        format!("at most {most}, or shorten deployment or role name")
+    };
     let name = member(max.get());
-    if name.len() > LONGEST_NAME {
-        let most = (1..max.get())
-            .rev()
-            .find(|&count| member(count).len() <= LONGEST_NAME);
-        let way = most.map_or_else(
-            || "no count fits, shorten deployment or role name".to_owned(),
-            |most| format!("at most {most}, or shorten deployment or role name"),
-        );
-        let message = format!(
+    let message = match clash {
+        _ if name.len() > LONGEST_NAME => format!(
             "{} has {} characters, {LONGEST_NAME} fit: {way}",
             whole(&name),
             name.len()
-        );
-        return Some(Misfit {
-            message,
-            most: most.map(|most| Replicas::saturating(i64::from(most))),
-        });
-    }
-    // An instance's Service is named like a sibling's role Service when the sibling is called `<role>-r<ordinal>`.
-    let clash = target
-        .roles
-        .iter()
-        .filter_map(|sibling| {
-            Some((
-                ordinal(
-                    sibling
-                        .name
-                        .strip_prefix(role.name.as_str())?
-                        .strip_prefix("-r")?,
-                )?,
-                sibling,
-            ))
-        })
-        .filter(|&(ordinal, _)| ordinal < max.get())
-        .min_by_key(|&(ordinal, _)| ordinal)?;
-    let (ordinal, sibling) = clash;
-    let message = format!(
-        "ordinal {ordinal} would be named like role {}: at most {ordinal}",
-        quoted(&sibling.name)
-    );
+        ),
+        Some((0, sibling)) => format!(
+            "ordinal 0 would be named like role {}: no count fits, rename one of the two",
+            quoted(&sibling.name)
+        ),
+        Some((ordinal, sibling)) => format!(
+            "ordinal {ordinal} would be named like role {}: at most {ordinal}",
+            quoted(&sibling.name)
+        ),
+        None => return None,
+    };
     Some(Misfit {
         message,
-        most: Replicas::new(i64::from(ordinal)).ok(),
+        most: Replicas::new(i64::from(most)).ok(),
     })
+}
+
+/// The largest count, up to `max`, whose last member's name fits; zero when none does. A name grows with the digits of
+/// its ordinal only.
+fn longest_run(member: &dyn Fn(u16) -> String, max: Replicas) -> u16 {
+    [max.get(), 1000, 100, 10]
+        .into_iter()
+        .filter(|&count| count <= max.get())
+        .find(|&count| member(count).len() <= LONGEST_NAME)
+        .unwrap_or(0)
+}
+
+/// The first instance whose Service is named like a sibling's role Service: the sibling is called `<role>-r<ordinal>`.
+fn clash<'a>(target: &'a TargetShape, role: &TargetRole) -> Option<(u16, &'a TargetRole)> {
+    let siblings = target.roles.iter().filter_map(|sibling| {
+        let rest = sibling.name.strip_prefix(role.name.as_str())?;
+        Some((ordinal(rest.strip_prefix("-r")?)?, sibling))
+    });
+    siblings.min_by_key(|&(ordinal, _)| ordinal)
 }
 
 /// A generated name in quotes, whole: it is what does not fit.
@@ -408,6 +418,28 @@ mod tests {
         assert_eq!(
             most(&target("t", vec![role("x", 1), role("x-r3", 1)]), 0),
             Some(1024)
+        );
+    }
+
+    #[test]
+    fn a_count_that_fits_keeps_both_rules_on_names() {
+        let name = "r".repeat(6);
+        let t = target(
+            &"d".repeat(50),
+            vec![role(&name, 2), role(&format!("{name}-r3"), 1)],
+        );
+        assert_eq!(most(&t, 0), Some(3));
+        let eleven = misfit(&t, &t.roles[0], Replicas::saturating(11)).unwrap();
+        assert!(
+            eleven.message.ends_with(
+                "has 64 characters, 63 fit: at most 3, or shorten deployment or role name"
+            )
+        );
+        let zero = target("t", vec![role("x", 2), role("x-r0", 1)]);
+        let one = misfit(&zero, &zero.roles[0], Replicas::MIN).unwrap();
+        assert_eq!(
+            one.message,
+            "ordinal 0 would be named like role \"x-r0\": no count fits, rename one of the two"
         );
     }
 }

@@ -10,10 +10,13 @@ pub mod defaults;
 mod fault;
 mod fit;
 mod name;
+mod order;
 mod range;
 mod read;
+#[cfg(test)]
+mod tests;
 
-pub use check::{algorithm_kind, check};
+pub use check::check;
 pub use checked::{
     AlgorithmPolicy, Capacities, Filter, Policy, PredictivePolicy, ProportionalPolicy, RatioPolicy,
     RebalanceOrder, RoleIndex, RolePolicy, ScaleDownPolicy, ScaleUpPolicy, TokenPolicy,
@@ -21,4 +24,5 @@ pub use checked::{
 pub use fault::{Fault, FaultKind};
 pub use fit::{TargetRole, TargetShape, fit, largest_that_fits};
 pub use name::{is_label, is_subdomain};
-pub use read::{Reading, read, unknown_fields};
+pub use order::in_field_order;
+pub use read::{Reading, nearest, read, unknown_fields};

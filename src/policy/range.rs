@@ -53,6 +53,25 @@ pub(super) const MOST_ROLES: usize = 16;
 /// Most ratios of a scaler.
 pub(super) const MOST_RATIOS: usize = 64;
 
+#[cfg(test)]
+pub(super) const ALL: [Range; 15] = [
+    INTERVAL,
+    PENDING_TIMEOUT,
+    MIN_REPLICAS,
+    MAX_REPLICAS,
+    STABLE_WINDOW,
+    PANIC_WINDOW,
+    HORIZON,
+    MIN_POINTS,
+    UP_WINDOW,
+    MAX_STEP_REPLICAS,
+    MAX_STEP_PERCENT,
+    STEP_VALUE,
+    DOWN_WINDOW,
+    COOLDOWN,
+    DECODE_GRACE,
+];
+
 impl Range {
     /// The rule in words.
     pub(super) fn rule(self) -> String {
@@ -76,24 +95,6 @@ mod tests {
     use super::*;
     use crate::api::crd;
     use serde_json::Value;
-
-    const ALL: [Range; 15] = [
-        INTERVAL,
-        PENDING_TIMEOUT,
-        MIN_REPLICAS,
-        MAX_REPLICAS,
-        STABLE_WINDOW,
-        PANIC_WINDOW,
-        HORIZON,
-        MIN_POINTS,
-        UP_WINDOW,
-        MAX_STEP_REPLICAS,
-        MAX_STEP_PERCENT,
-        STEP_VALUE,
-        DOWN_WINDOW,
-        COOLDOWN,
-        DECODE_GRACE,
-    ];
 
     fn walk(node: &Value, path: &str, found: &mut Vec<(String, Option<i64>, Option<i64>)>) {
         if node["type"] == "integer" {

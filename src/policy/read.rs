@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, sync::LazyLock};
 
 use serde_json::{Value, value::RawValue};
 
-use crate::api::{ScalerSpec, crd};
+use crate::api::{ScalerSpec, crd, quantity::QuantityError};
 
 use super::fault::{Fault, FaultKind};
 
@@ -109,6 +109,9 @@ fn clean(
 
 fn refusal(value: &Value, schema: &Value) -> Option<(FaultKind, String)> {
     if schema["x-kubernetes-int-or-string"] == true {
+        if value.is_u64() && !value.is_i64() {
+            return Some((FaultKind::Invalid, QuantityError::TooLarge.to_string()));
+        }
         let fits = value.is_string() || value.is_i64();
         return (!fits).then(|| {
             (
@@ -189,7 +192,7 @@ fn strangers(value: &Value, schema: &Value, path: &str, found: &mut Vec<(String,
 }
 
 /// The known name with the fewest edits, if it is near: at most a third of its letters.
-fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> Option<String> {
+pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> Option<String> {
     known
         .map(|word| (edits(&name.to_lowercase(), &word.to_lowercase()), word))
         .filter(|(edits, word)| *edits <= word.len() / 3)

@@ -13,6 +13,7 @@ use crate::{
         defaults,
         fault::FaultKind,
         range,
+        read::Reading,
     },
 };
 
@@ -32,30 +33,58 @@ pub(in crate::policy) const FORECASTS: [&str; 3] = [
 
 const PATH: &str = "spec.algorithm";
 
-/// The algorithm that a spec selects.
-pub fn algorithm_kind(spec: &ScalerSpec) -> AlgorithmKind {
-    let Some(algorithm) = &spec.algorithm else {
-        return AlgorithmKind::TokenThroughput;
-    };
-    algorithm
-        .kind
-        .unwrap_or(if algorithm.proportional.is_some() {
+/// The algorithm that a spec selects; `None` where its type cannot be read. A block that cannot be read is there all the
+/// same.
+pub(in crate::policy) fn algorithm_kind(reading: &Reading) -> Option<AlgorithmKind> {
+    if reading.broken.contains_key("spec.algorithm.type") {
+        return None;
+    }
+    let algorithm = reading.spec.algorithm.as_ref();
+    let has =
+        |block: &str, there: bool| there || reading.broken.contains_key(&format!("{PATH}.{block}"));
+    let inferred = || {
+        if has(
+            "proportional",
+            algorithm.is_some_and(|a| a.proportional.is_some()),
+        ) {
             AlgorithmKind::Proportional
-        } else if algorithm.predictive.is_some() {
+        } else if has(
+            "predictive",
+            algorithm.is_some_and(|a| a.predictive.is_some()),
+        ) {
             AlgorithmKind::Predictive
         } else {
             AlgorithmKind::TokenThroughput
-        })
+        }
+    };
+    Some(
+        algorithm
+            .and_then(|algorithm| algorithm.kind)
+            .unwrap_or_else(inferred),
+    )
+}
+
+/// Whether every ratio names two roles that have bounds.
+fn ratios_are_sound(spec: &ScalerSpec) -> bool {
+    let known = |name: &Option<String>| {
+        name.is_some() && spec.roles.iter().flatten().any(|role| role.name == *name)
+    };
+    let mut ratios = spec.ratios.iter().flatten();
+    ratios.all(|ratio| known(&ratio.numerator_role) && known(&ratio.denominator_role))
 }
 
 impl Checker<'_> {
     pub(super) fn algorithm(&mut self, spec: &ScalerSpec) -> Sound<AlgorithmPolicy> {
-        if self.broken(PATH) || self.broken("spec.algorithm.type") {
+        if self.broken(PATH) {
             return None;
         }
         let empty = Algorithm::default();
         let algorithm = spec.algorithm.as_ref().unwrap_or(&empty);
-        let kind = algorithm_kind(spec);
+        self.broken("spec.algorithm.type");
+        let Some(kind) = algorithm_kind(self.reading) else {
+            self.blocks(algorithm, spec);
+            return None;
+        };
         self.strangers(algorithm, kind);
         match kind {
             AlgorithmKind::Proportional => {
@@ -77,6 +106,19 @@ impl Checker<'_> {
                 self.predictive(path, block)
                     .map(AlgorithmPolicy::Predictive)
             }
+        }
+    }
+
+    /// Each block that is there, by itself: which of them is the type's is not known.
+    fn blocks(&mut self, algorithm: &Algorithm, spec: &ScalerSpec) {
+        if let Some(block) = &algorithm.proportional {
+            self.proportional("spec.algorithm.proportional", block, spec);
+        }
+        if let Some(block) = &algorithm.token_throughput {
+            self.tokens("spec.algorithm.tokenThroughput", block);
+        }
+        if let Some(block) = &algorithm.predictive {
+            self.predictive("spec.algorithm.predictive", block);
         }
     }
 
@@ -234,7 +276,10 @@ impl Checker<'_> {
                 *place = Some(target);
             }
         }
-        self.uncoupled(spec, block);
+        // A name that is a fault itself may be the very target, or the ratio, that a role seems to lack.
+        if self.faults.len() == before && ratios_are_sound(spec) {
+            self.uncoupled(spec, block);
+        }
         (self.faults.len() == before).then_some(targets)
     }
 
@@ -267,15 +312,10 @@ impl Checker<'_> {
                     .filter_map(|role| role.name.as_deref())
                     .filter(|name| targeted.contains(name))
                     .collect();
-                // Names that are faults themselves are no advice.
-                let message = if known.is_empty() {
-                    "add it to roleTargets".to_owned()
-                } else {
-                    format!(
-                        "add it to roleTargets, or add a ratio to one of: {}",
-                        known.join(", ")
-                    )
-                };
+                let message = format!(
+                    "add it to roleTargets, or add a ratio to one of: {}",
+                    known.join(", ")
+                );
                 self.fault(
                     &format!("spec.roles[{index}].name"),
                     FaultKind::Required,
@@ -357,7 +397,6 @@ impl Checker<'_> {
     }
 
     fn predictive(&mut self, path: &str, block: &Predictive) -> Sound<PredictivePolicy> {
-        let before = self.faults.len();
         let fallback_path = format!("{path}.tokenThroughput");
         let token = if let Some(fallback) = &block.token_throughput {
             self.tokens(&fallback_path, fallback)
@@ -403,9 +442,7 @@ impl Checker<'_> {
             defaults::MIN_POINTS,
             range::MIN_POINTS,
         );
-        if self.faults.len() == before
-            && let Some(fallback) = &block.token_throughput
-        {
+        if let Some(fallback) = &block.token_throughput {
             self.paired(path, fallback, written);
         }
         Some(PredictivePolicy {
@@ -433,17 +470,27 @@ impl Checker<'_> {
             &fallback.decode_target_tokens_per_second,
             &fallback.server_target_tokens_per_second,
         ];
-        if (0..3).any(|kind| fallbacks[kind].is_some() && forecasts[kind].is_some()) {
+        // What cannot be read is there all the same.
+        let broken = |field: String| self.reading.broken.contains_key(&field);
+        let now = [0, 1, 2].map(|kind: usize| {
+            fallbacks[kind].is_some()
+                || broken(format!("{path}.tokenThroughput.{}", FALLBACKS[kind]))
+        });
+        let ahead = [0, 1, 2].map(|kind: usize| {
+            forecasts[kind].is_some() || broken(format!("{path}.{}", FORECASTS[kind]))
+        });
+        // A fallback without any value is told as such.
+        if now == [false; 3] || (0..3).any(|kind| now[kind] && ahead[kind]) {
             return;
         }
-        for kind in (0..3).filter(|&kind| forecasts[kind].is_some()) {
+        for kind in (0..3).filter(|&kind| ahead[kind]) {
             let path = format!("{path}.tokenThroughput.{}", FALLBACKS[kind]);
             self.required(
                 &path,
                 &format!("{} is set: add {}", FORECASTS[kind], FALLBACKS[kind]),
             );
         }
-        for kind in (0..3).filter(|&kind| fallbacks[kind].is_some()) {
+        for kind in (0..3).filter(|&kind| now[kind]) {
             let path = format!("{path}.{}", FORECASTS[kind]);
             self.required(
                 &path,

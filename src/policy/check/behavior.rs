@@ -132,9 +132,10 @@ impl Checker<'_> {
 
     pub(super) fn rebalance(&mut self, spec: &ScalerSpec) -> Sound<RebalanceOrder> {
         let path = "spec.rebalance.priority";
-        if self.broken("spec.rebalance") || self.broken("spec.rebalance.policy") {
+        if self.broken("spec.rebalance") {
             return None;
         }
+        self.broken("spec.rebalance.policy");
         let block = spec.rebalance.clone().unwrap_or_default();
         let order = if self.broken(path) {
             None

@@ -1,7 +1,10 @@
 //! Bounds and ratios, and whether any vector keeps them.
 
 use crate::{
-    api::{Replicas, ScalerSpec, scaler::Ratio},
+    api::{
+        Replicas, ScalerSpec,
+        scaler::{Ratio, RoleBounds},
+    },
     policy::{
         checked::{RatioPolicy, RolePolicy},
         defaults,
@@ -151,8 +154,9 @@ impl Checker<'_> {
                 let found = list
                     .iter()
                     .position(|role| role.name.as_deref() == Some(name));
-                // Without any roles the fault is theirs.
-                if found.is_none() && !list.is_empty() {
+                // Without any roles, or with one that has no name, the fault may be theirs.
+                let named = |role: &RoleBounds| role.name.as_ref().is_some_and(|n| !n.is_empty());
+                if found.is_none() && !list.is_empty() && list.iter().all(named) {
                     let names: Vec<_> = list
                         .iter()
                         .filter_map(|role| role.name.as_deref())
@@ -213,14 +217,15 @@ impl Checker<'_> {
                 spec,
             );
             let denominator_path = format!("{path}.denominatorRole");
-            let denominator = self.role(&denominator_path, ratio.denominator_role.as_deref(), spec);
+            let mut denominator =
+                self.role(&denominator_path, ratio.denominator_role.as_deref(), spec);
             if ratio.numerator_role.is_some() && ratio.numerator_role == ratio.denominator_role {
                 self.invalid(
                     &denominator_path,
                     &quoted(ratio.denominator_role.as_deref().unwrap_or_default()),
                     "must differ from numeratorRole",
                 );
-                continue;
+                denominator = None;
             }
             let target = self.positive(&format!("{path}.target"), ratio.target.as_ref());
             let min = self.positive(&format!("{path}.min"), ratio.min.as_ref());

@@ -3,7 +3,10 @@
 
 use crate::api::Replicas;
 
-use super::system::{Infeasible, Intervals, System};
+use super::{
+    lattice::{Edge, Interval, Net, Rule},
+    system::{Arc, System},
+};
 
 /// How far one pass may move a role in one direction. Zero forbids it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +36,23 @@ impl Step {
                 percent: p,
             } => i64::from(replicas).max(percent(p)),
         }
+    }
+
+    /// The least count that one pass can reach from `count`, at least zero.
+    pub(super) fn least(self, count: i32) -> i32 {
+        (count - self.at(count)).max(0)
+    }
+
+    /// The greatest count that one pass can reach from `count`.
+    pub(super) fn most(self, count: i32) -> i32 {
+        count + self.at(count)
+    }
+
+    /// The step, held within more than any role can move.
+    fn at(self, count: i32) -> i32 {
+        const FAR: i64 = 2048;
+        let step = self.of(Replicas::saturating(count.into())).min(FAR);
+        i32::try_from(step).unwrap_or(0)
     }
 
     /// Whether the direction is forbidden.
@@ -80,73 +100,33 @@ impl System {
     ///
     /// Step limits are monotone in the count, so this is one propagation over pairs of vectors, before and after.
     pub fn can_move(&self, role: usize, direction: Direction, step: Step) -> bool {
-        let Ok(before) = self.tight() else {
+        let Ok(tight) = self.tight() else {
             return false;
         };
-        let after = before.clone();
-        self.settle(before, after, role, direction, step).is_ok()
-    }
-
-    fn settle(
-        &self,
-        mut before: Intervals,
-        mut after: Intervals,
-        role: usize,
-        direction: Direction,
-        step: Step,
-    ) -> Result<(), Infeasible> {
-        let reach = |count: Replicas| {
-            let moved = step.of(count);
-            i64::from(count)
-                + if direction == Direction::Up {
-                    moved
-                } else {
-                    -moved
-                }
+        let roles = self.roles();
+        let once: Vec<Interval> = tight
+            .lo
+            .iter()
+            .zip(&tight.hi)
+            .map(Interval::between)
+            .collect();
+        let mut both = [&once[..], &once[..]].concat();
+        let bands = self.arcs().iter().map(Arc::edge).flat_map(|edge| {
+            let (x, y) = (edge.x + roles, edge.y + roles);
+            [edge, Edge { x, y, ..edge }]
+        });
+        let paces = (0..roles).map(|role| match direction {
+            Direction::Up => (role + roles, role, Rule::Grow(step)),
+            Direction::Down => (role, role + roles, Rule::Shrink(step)),
+        });
+        let moved = match direction {
+            Direction::Up => (role, role + roles, Rule::Less),
+            Direction::Down => (role + roles, role, Rule::Less),
         };
-        loop {
-            let old = (before.clone(), after.clone());
-            for other in 0..self.roles() {
-                // Up: before <= after <= reach(before). Down: reach(before) <= after <= before.
-                let (low, high) = if direction == Direction::Up {
-                    (&mut before, &mut after)
-                } else {
-                    (&mut after, &mut before)
-                };
-                low.hi[other] = low.hi[other].min(high.hi[other]);
-                high.lo[other] = high.lo[other].max(low.lo[other]);
-                if other == role {
-                    let less = |count: Replicas| {
-                        Replicas::new(i64::from(count) - 1).map_err(|_| Infeasible)
-                    };
-                    let more = |count: Replicas| {
-                        Replicas::new(i64::from(count) + 1).map_err(|_| Infeasible)
-                    };
-                    low.hi[other] = low.hi[other].min(less(high.hi[other])?);
-                    high.lo[other] = high.lo[other].max(more(low.lo[other])?);
-                }
-                if direction == Direction::Up {
-                    after.hi[other] =
-                        after.hi[other].min(Replicas::saturating(reach(before.hi[other])));
-                    while reach(before.lo[other]) < i64::from(after.lo[other]) {
-                        before.lo[other] = Replicas::new(i64::from(before.lo[other]) + 1)
-                            .map_err(|_| Infeasible)?;
-                    }
-                } else {
-                    after.lo[other] =
-                        after.lo[other].max(Replicas::saturating(reach(before.lo[other])));
-                    while reach(before.hi[other]) > i64::from(after.hi[other]) {
-                        before.hi[other] = Replicas::new(i64::from(before.hi[other]) - 1)
-                            .map_err(|_| Infeasible)?;
-                    }
-                }
-            }
-            before = self.within(before.lo, before.hi)?;
-            after = self.within(after.lo, after.hi)?;
-            if (&before, &after) == (&old.0, &old.1) {
-                return Ok(());
-            }
-        }
+        let steps = paces.chain([moved]).map(|(x, y, rule)| Edge { x, y, rule });
+        Net::new(2 * roles, bands.chain(steps))
+            .propagate(&mut both)
+            .is_ok()
     }
 
     /// The way of passes from `start`, which is allowed, to the least or the greatest vector.
@@ -185,15 +165,28 @@ impl System {
     }
 
     /// The smallest step in replicas with which the way from `start` arrives, up to `most`.
+    ///
+    /// A larger step is never behind a smaller one: pass by pass its vector is as near to the goal or nearer. So that
+    /// halving finds it.
     pub fn step_that_arrives(
         &self,
         start: &[Replicas],
         direction: Direction,
         most: u32,
     ) -> Option<u32> {
-        (1..=most).find(|&replicas| {
-            self.journey(start, direction, Step::Pods(replicas))
-                .arrives()
-        })
+        let arrives = |step| self.journey(start, direction, Step::Pods(step)).arrives();
+        if most == 0 || !arrives(most) {
+            return None;
+        }
+        let (mut short, mut enough) = (0, most);
+        while enough - short > 1 {
+            let middle = u32::midpoint(short, enough);
+            if arrives(middle) {
+                enough = middle;
+            } else {
+                short = middle;
+            }
+        }
+        Some(enough)
     }
 }

@@ -10,6 +10,7 @@
 mod advice;
 mod conflict;
 mod goal;
+mod lattice;
 mod system;
 #[cfg(test)]
 mod tests;
@@ -17,4 +18,4 @@ mod tests;
 pub use advice::{Direction, Journey, Step};
 pub use conflict::{Conflict, Part};
 pub use goal::{Link, follow};
-pub use system::{Band, Bounds, End, Infeasible, Intervals, System, SystemError};
+pub use system::{Band, Bounds, End, Infeasible, Intervals, MAX_ROLES, System, SystemError};

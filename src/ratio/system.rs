@@ -1,6 +1,10 @@
 //! A system of bounds and bands, and its exact smallest and largest counts.
 
+use super::lattice::{Edge, Interval, MOST_ROLES, Net, Rule};
 use crate::api::{Replicas, quantity::Nanos};
+
+/// The most roles of a system; a scaler has at most 16.
+pub const MAX_ROLES: usize = MOST_ROLES / 2;
 
 /// Nanos in one.
 const UNIT: i64 = 1_000_000_000;
@@ -57,9 +61,26 @@ pub(super) struct Arc {
     pub end: End,
 }
 
+impl Arc {
+    /// Between the roles as they are numbered in the system.
+    pub(super) const fn edge(&self) -> Edge {
+        Edge {
+            x: self.x,
+            y: self.y,
+            rule: Rule::Linear {
+                a: self.a,
+                b: self.b,
+            },
+        }
+    }
+}
+
 /// A system cannot be built from these parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SystemError {
+    /// More than [`MAX_ROLES`].
+    #[error("{0} roles: a system has at most {MAX_ROLES}")]
+    TooManyRoles(usize),
     /// A band names a role beyond the last.
     #[error("band {band} names role {role}, of {roles}")]
     NoSuchRole {
@@ -87,6 +108,8 @@ pub struct System {
     bounds: Vec<Bounds>,
     bands: Vec<Band>,
     arcs: Vec<Arc>,
+    net: Net,
+    components: Vec<usize>,
 }
 
 /// Smallest and largest counts, role by role.
@@ -98,6 +121,15 @@ pub struct Intervals {
     pub hi: Vec<Replicas>,
 }
 
+impl Interval {
+    pub(super) fn between((&lo, &hi): (&Replicas, &Replicas)) -> Self {
+        Self {
+            lo: lo.into(),
+            hi: hi.into(),
+        }
+    }
+}
+
 /// No vector exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no vector of counts keeps every bound and ratio")]
@@ -106,6 +138,9 @@ pub struct Infeasible;
 impl System {
     /// A system of these bounds and bands.
     pub fn new(bounds: Vec<Bounds>, bands: Vec<Band>) -> Result<Self, SystemError> {
+        if bounds.len() > MAX_ROLES {
+            return Err(SystemError::TooManyRoles(bounds.len()));
+        }
         let mut arcs = Vec::with_capacity(2 * bands.len());
         for (index, band) in bands.iter().enumerate() {
             let (n, d) = (band.numerator, band.denominator);
@@ -145,10 +180,14 @@ impl System {
                 });
             }
         }
+        let net = Net::new(bounds.len(), arcs.iter().map(Arc::edge));
+        let components = components(bounds.len(), &bands);
         Ok(Self {
             bounds,
             bands,
             arcs,
+            net,
+            components,
         })
     }
 
@@ -183,8 +222,21 @@ impl System {
     /// As [`System::tight`], between these counts, which may be narrower or wider than the bounds: only the bands are
     /// kept.
     pub fn within(&self, lo: Vec<Replicas>, hi: Vec<Replicas>) -> Result<Intervals, Infeasible> {
-        let mut intervals = Intervals { lo, hi };
-        propagate(&self.arcs, &mut intervals).map(|()| intervals)
+        if lo.len() != self.roles() || hi.len() != self.roles() {
+            return Err(Infeasible);
+        }
+        let mut intervals: Vec<Interval> = lo.iter().zip(&hi).map(Interval::between).collect();
+        if intervals.iter().any(|interval| interval.lo > interval.hi) {
+            return Err(Infeasible);
+        }
+        self.net.propagate(&mut intervals).map_err(|_| Infeasible)?;
+        // In place: these lists are of the right length.
+        let (mut lo, mut hi) = (lo, hi);
+        for (role, interval) in intervals.into_iter().enumerate() {
+            lo[role] = Replicas::saturating(interval.lo.into());
+            hi[role] = Replicas::saturating(interval.hi.into());
+        }
+        Ok(Intervals { lo, hi })
     }
 
     /// Whether a vector keeps every bound.
@@ -211,20 +263,22 @@ impl System {
         self.in_bounds(vector) && self.broken(vector).is_none()
     }
 
-    /// Roles joined by bands, as a component number for each.
-    pub fn components(&self) -> Vec<usize> {
-        let mut parent: Vec<usize> = (0..self.roles()).collect();
-        for band in &self.bands {
-            let (a, b) = (
-                root(&mut parent, band.numerator),
-                root(&mut parent, band.denominator),
-            );
-            parent[a.max(b)] = a.min(b);
-        }
-        (0..self.roles())
-            .map(|role| root(&mut parent, role))
-            .collect()
+    /// Roles joined by bands, as a component number for each: the place of its first role.
+    pub fn components(&self) -> &[usize] {
+        &self.components
     }
+}
+
+fn components(roles: usize, bands: &[Band]) -> Vec<usize> {
+    let mut parent: Vec<usize> = (0..roles).collect();
+    for band in bands {
+        let (a, b) = (
+            root(&mut parent, band.numerator),
+            root(&mut parent, band.denominator),
+        );
+        parent[a.max(b)] = a.min(b);
+    }
+    (0..roles).map(|role| root(&mut parent, role)).collect()
 }
 
 fn root(parent: &mut [usize], mut role: usize) -> usize {
@@ -239,47 +293,4 @@ fn root(parent: &mut [usize], mut role: usize) -> usize {
 fn ratio(quantity: Nanos) -> Option<i64> {
     let nanos = i64::try_from(quantity.get().min(i128::from(LARGEST))).ok()?;
     (nanos > 0).then_some(nanos)
-}
-
-/// Tightens intervals to the fixpoint: a worklist of arcs, each again only when one of its roles has moved.
-fn propagate(arcs: &[Arc], intervals: &mut Intervals) -> Result<(), Infeasible> {
-    let Intervals { lo, hi } = intervals;
-    if lo.iter().zip(hi.iter()).any(|(l, h)| l > h) {
-        return Err(Infeasible);
-    }
-    let mut queue: Vec<usize> = (0..arcs.len()).rev().collect();
-    let mut queued = vec![true; arcs.len()];
-    while let Some(index) = queue.pop() {
-        queued[index] = false;
-        let arc = &arcs[index];
-        let mut moved = [None; 2];
-        let most = (arc.b * i64::from(hi[arc.y])) / arc.a;
-        if most < i64::from(hi[arc.x]) {
-            if most < i64::from(lo[arc.x]) {
-                return Err(Infeasible);
-            }
-            hi[arc.x] = Replicas::saturating(most);
-            moved[0] = Some(arc.x);
-        }
-        let need = arc.a * i64::from(lo[arc.x]);
-        let least = need / arc.b + i64::from(need % arc.b != 0);
-        if least > i64::from(lo[arc.y]) {
-            if least > i64::from(hi[arc.y]) {
-                return Err(Infeasible);
-            }
-            lo[arc.y] = Replicas::saturating(least);
-            moved[1] = Some(arc.y);
-        }
-        if moved == [None; 2] {
-            continue;
-        }
-        for (other, arc) in arcs.iter().enumerate() {
-            let concerns = (moved[0] == Some(arc.y)) || (moved[1] == Some(arc.x));
-            if concerns && !queued[other] {
-                queued[other] = true;
-                queue.push(other);
-            }
-        }
-    }
-    Ok(())
 }

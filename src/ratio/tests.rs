@@ -1,3 +1,5 @@
+mod exhaustive;
+
 use super::*;
 use crate::api::{Quantity, Replicas, quantity::Nanos};
 use proptest::prelude::*;
@@ -131,6 +133,59 @@ fn two_contradictions_have_no_single_way_out() {
         s.conflict().unwrap().ways_out(&["a", "b", "c", "d"]),
         "no single change helps: there is more than one contradiction"
     );
+}
+
+#[test]
+fn more_roles_than_a_word_holds_twice_are_no_system() {
+    let all = |roles| System::new(vec![Bounds::ANY; roles], vec![]);
+    assert!(all(MAX_ROLES).is_ok_and(|system| system.tight().is_ok()));
+    assert_eq!(
+        all(MAX_ROLES + 1).unwrap_err().to_string(),
+        "33 roles: a system has at most 32"
+    );
+}
+
+#[test]
+fn the_slowest_cycle_is_refuted_and_named_whole() {
+    let ring = |role: usize| {
+        let max = if role == 0 { "0.999023437" } else { "1" };
+        band((role + 1) % 16, role, None, q(max))
+    };
+    let slow = System::new(vec![Bounds::ANY; 16], (0..16).map(ring).collect()).unwrap();
+    let conflict = slow.conflict().unwrap();
+    assert_eq!(conflict.parts.len(), 16);
+    assert_eq!(conflict.ways_out, conflict.parts);
+}
+
+#[test]
+fn the_slack_never_admits_a_vector_that_is_off_by_a_replica() {
+    for (a, b) in [
+        (1, 3),
+        (2, 3),
+        (1, 12),
+        (1023, 1024),
+        (1, 1024),
+        (1024, 1023),
+        (511, 1023),
+        (1000, 7),
+    ] {
+        for nanos in [a * 1_000_000_000 / b, (a * 1_000_000_000 + b - 1) / b] {
+            let ratio = Some(Nanos::new(nanos.into()));
+            let only = system(&[(1, 1024), (1, 1024)], vec![band(0, 1, ratio, ratio)]);
+            for numerator in 1..=1024 {
+                // The band is an interval: its neighbours decide for all that lie beyond them.
+                let near = numerator * b / a;
+                for denominator in (near - 2).max(1)..=(near + 2).min(1024) {
+                    let kept = only.allows(&vector(&[numerator, denominator]));
+                    assert_eq!(
+                        kept,
+                        numerator * b == a * denominator,
+                        "{numerator}/{denominator} as {a}/{b}"
+                    );
+                }
+            }
+        }
+    }
 }
 
 #[test]

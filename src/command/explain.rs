@@ -153,7 +153,7 @@ fn ratios(policy: &Policy, page: &mut Page) {
     }
     let components = policy
         .system()
-        .map(|system| system.components())
+        .map(|system| system.components().to_vec())
         .unwrap_or_default();
     for first in 0..components.len() {
         let together: Vec<&str> = (0..components.len())

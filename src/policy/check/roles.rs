@@ -155,8 +155,9 @@ impl Checker<'_> {
                     .iter()
                     .position(|role| role.name.as_deref() == Some(name));
                 // Without any roles, or with one that has no name, the fault may be theirs.
-                let named = |role: &RoleBounds| role.name.as_ref().is_some_and(|n| !n.is_empty());
-                if found.is_none() && !list.is_empty() && list.iter().all(named) {
+                let is_named =
+                    |role: &RoleBounds| role.name.as_ref().is_some_and(|n| !n.is_empty());
+                if found.is_none() && !list.is_empty() && list.iter().all(is_named) {
                     let names: Vec<_> = list
                         .iter()
                         .filter_map(|role| role.name.as_deref())

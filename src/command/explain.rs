@@ -151,10 +151,10 @@ fn ratios(policy: &Policy, page: &mut Page) {
     for ratio in &policy.ratios {
         page.item(&ratio_text(policy, ratio));
     }
-    let Some(system) = policy.system() else {
-        return;
-    };
-    let components = system.components();
+    let components = policy
+        .system()
+        .map(|system| system.components().to_vec())
+        .unwrap_or_default();
     for first in 0..components.len() {
         let together: Vec<&str> = (0..components.len())
             .filter(|&role| components[role] == first)

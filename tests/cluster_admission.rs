@@ -89,7 +89,11 @@ async fn differences(site: &Shared, table: &Table, case: &Case) -> Vec<String> {
 
 fn compare(case: &Case, submitted: &Value, answer: &Answer) -> Vec<String> {
     let mut wrong = Vec::new();
-    let code = if answer.is_success() { 200 } else { answer.status };
+    let code = if answer.is_success() {
+        200
+    } else {
+        answer.status
+    };
     if code != case.expected_code() {
         wrong.push(format!(
             "{code} {}, expected {}",
@@ -112,24 +116,43 @@ fn compare(case: &Case, submitted: &Value, answer: &Answer) -> Vec<String> {
         for part in &case.warnings {
             // What comes from a cache comes when it comes.
             let hint = case.scalers.contains(part);
-            if !hint && !answer.warnings.iter().any(|said| said.contains(part.as_str())) {
+            if !hint
+                && !answer
+                    .warnings
+                    .iter()
+                    .any(|said| said.contains(part.as_str()))
+            {
                 wrong.push(format!("no warning has {part:?}: {:#?}", answer.warnings));
             }
         }
         for part in &case.no {
-            if answer.warnings.iter().any(|said| said.contains(part.as_str())) {
+            if answer
+                .warnings
+                .iter()
+                .any(|said| said.contains(part.as_str()))
+            {
                 wrong.push(format!("a warning has {part:?}: {:#?}", answer.warnings));
             }
         }
         return wrong;
     }
-    let fields: Vec<String> = answer.causes().into_iter().map(|cause| cause.field).collect();
-    let first = case.expected_faults().first().map(|fault| fault.path.to_owned());
+    let fields: Vec<String> = answer
+        .causes()
+        .into_iter()
+        .map(|cause| cause.field)
+        .collect();
+    let first = case
+        .expected_faults()
+        .first()
+        .map(|fault| fault.path.to_owned());
     let path = first.or_else(|| case.any_fault.clone());
     if let Some(path) = path
         && !fields.iter().any(|field| field.starts_with(&path))
     {
-        wrong.push(format!("no fault at {path}: {fields:?} {}", answer.message()));
+        wrong.push(format!(
+            "no fault at {path}: {fields:?} {}",
+            answer.message()
+        ));
     }
     wrong
 }
@@ -139,7 +162,11 @@ async fn every_case_that_can_be_posted_gets_its_verdict() {
     stage().await;
     let site = Shared::connect().await.unwrap();
     let table = Table::read();
-    let posted: Vec<&Case> = table.cases.iter().filter(|case| case.only.is_none()).collect();
+    let posted: Vec<&Case> = table
+        .cases
+        .iter()
+        .filter(|case| case.only.is_none())
+        .collect();
     let mut failed = 0;
     for case in &posted {
         let wrong = differences(&site, &table, case).await;
@@ -150,7 +177,11 @@ async fn every_case_that_can_be_posted_gets_its_verdict() {
             println!("WRONG {}\n      {}", case.title(), wrong.join("\n      "));
         }
     }
-    println!("{} of {} cases were posted", posted.len(), table.cases.len());
+    println!(
+        "{} of {} cases were posted",
+        posted.len(),
+        table.cases.len()
+    );
     assert_eq!(failed, 0, "of {} cases", posted.len());
 }
 
@@ -162,8 +193,11 @@ async fn a_dry_run_gets_the_same_verdict_and_stores_nothing() {
     let namespace = site.admin.namespace("dry").await.unwrap();
     for (n, code) in [(1, 201), (54, 422)] {
         let case = table.cases.iter().find(|case| case.n == n).unwrap();
-        let object = with_spec(scaler(&namespace, "s"), table.new_spec(case));
-        let path = format!("{}?dryRun=All", site.admin.collection(&object).await.unwrap());
+        let object = with_spec(scaler(&namespace, &format!("s{n}")), table.new_spec(case));
+        let path = format!(
+            "{}?dryRun=All",
+            site.admin.collection(&object).await.unwrap()
+        );
         let dry = site.admin.send("POST", &path, Some(&object)).await.unwrap();
         assert_eq!(dry.status, code, "{}", dry.message());
         assert_eq!(site.admin.get(&object).await.unwrap().status, 404);
@@ -220,7 +254,11 @@ async fn only_the_program_writes_status_and_its_terms_never_go_back() {
         (write("u", 5), 200, ""),
         (write("u", 4), 409, "TermBackwards"),
         (json!({"status": {"binding": null}}), 409, "TermBackwards"),
-        (json!({"status": {"binding": {"term": null}}}), 409, "TermBackwards"),
+        (
+            json!({"status": {"binding": {"term": null}}}),
+            409,
+            "TermBackwards",
+        ),
         (write("v", 4), 200, ""),
         (write("v", 5), 200, ""),
     ] {
@@ -269,9 +307,16 @@ async fn build_stage() -> Vec<Scene> {
     let plane = ControlPlane::shared().await.unwrap();
     let admin = plane.admin();
     let installed = manifests::read(&sandbox::repository().join("manifests")).unwrap();
-    for object in installed.iter().filter(|object| manifests::is_webhook(object)) {
+    for object in installed
+        .iter()
+        .filter(|object| manifests::is_webhook(object))
+    {
         let answer = admin.delete(object).await.unwrap();
-        assert!(answer.is_success() || answer.status == 404, "{}", answer.message());
+        assert!(
+            answer.is_success() || answer.status == 404,
+            "{}",
+            answer.message()
+        );
     }
     let definitions = installed.into_iter().chain(manifests::target().unwrap());
     for object in definitions.filter(|object| object["kind"] == "CustomResourceDefinition") {
@@ -348,7 +393,12 @@ async fn every_row_of_the_fence_is_kept_for_users_and_for_the_programs_account()
     let site = Shared::connect().await.unwrap();
     let fence = Fence::read();
     let mut failed = 0;
-    for Scene { row, namespace, uid } in scenes {
+    for Scene {
+        row,
+        namespace,
+        uid,
+    } in scenes
+    {
         // An administrator is a user like any other.
         let by = match row.by.as_deref() {
             Some("operator") => &site.account,
@@ -364,7 +414,11 @@ async fn every_row_of_the_fence_is_kept_for_users_and_for_the_programs_account()
             by.patch(&before, Patch::Json, &change).await
         };
         let answer = answer.unwrap();
-        let code = if answer.is_success() { 200 } else { answer.status };
+        let code = if answer.is_success() {
+            200
+        } else {
+            answer.status
+        };
         let reason = row.reason.as_deref().unwrap_or_default();
         if code == row.expected_code() && answer.reason() == reason {
             println!("ok    {}", row.row);

@@ -141,9 +141,12 @@ impl Fence {
             (BINDING, &row.change.binding),
             (DECISION, &row.change.decision),
         ] {
-            let annotations = object["metadata"]["annotations"]
-                .as_object_mut()
-                .expect("annotations");
+            // An API server drops an empty map.
+            let annotations = &mut object["metadata"]["annotations"];
+            if annotations.is_null() {
+                *annotations = json!({});
+            }
+            let annotations = annotations.as_object_mut().expect("annotations");
             match change {
                 Some(Some(name)) => {
                     drop(annotations.insert(key.to_owned(), self.payload(name, uid).into()));

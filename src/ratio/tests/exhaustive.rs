@@ -187,7 +187,7 @@ fn parts(system: &System) -> Vec<Vec<usize>> {
     let components = system.components();
     let members = |first| (0..components.len()).filter(move |&role| components[role] == first);
     (0..system.roles())
-        .map(|first| members.clone()(first).collect::<Vec<_>>())
+        .map(|first| members(first).collect::<Vec<_>>())
         .filter(|members: &Vec<usize>| !members.is_empty())
         .collect()
 }

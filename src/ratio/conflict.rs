@@ -223,18 +223,19 @@ impl Subset<'_> {
 }
 
 impl Conflict {
-    /// The first band in the proof, by its place.
+    /// The band that the proof names first, by its place.
     pub fn first_band(&self) -> Option<usize> {
-        self.parts
+        let lines = self
+            .chain
             .iter()
-            .filter_map(|part| {
-                if let Part::Band(band, _) = part {
-                    Some(*band)
-                } else {
-                    None
-                }
+            .flat_map(|chain| chain.most.iter().chain(&chain.least));
+        lines
+            .map(|step| step.part)
+            .chain(self.parts.iter().copied())
+            .find_map(|part| match part {
+                Part::Band(band, _) => Some(band),
+                Part::Min(_) | Part::Max(_) => None,
             })
-            .min()
     }
 
     /// The proof as a person follows it: `prefill <= 4 (maxReplicas) and prefill/decode >= 2 (ratios[0].min) force

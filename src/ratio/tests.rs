@@ -136,6 +136,19 @@ fn two_contradictions_have_no_single_way_out() {
 }
 
 #[test]
+fn the_band_that_the_proof_names_first_is_the_one_to_point_at() {
+    let bands = vec![band(1, 2, q("1"), None), band(0, 1, q("1"), None)];
+    let chained = system(&[(1, 4), (1, 9), (5, 9)], bands);
+    let conflict = chained.conflict().unwrap();
+    assert_eq!(
+        conflict.proof(&chained, &["a", "b", "c"]),
+        "a <= 4 (maxReplicas) and a/b >= 1 (ratios[1].min) force b <= 4, \
+         but c >= 5 (minReplicas) and b/c >= 1 (ratios[0].min) force b >= 5"
+    );
+    assert_eq!(conflict.first_band(), Some(1));
+}
+
+#[test]
 fn more_roles_than_a_word_holds_twice_are_no_system() {
     let all = |roles| System::new(vec![Bounds::ANY; roles], vec![]);
     assert!(all(MAX_ROLES).is_ok_and(|system| system.tight().is_ok()));

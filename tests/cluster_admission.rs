@@ -11,13 +11,15 @@
 
 mod cases;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use anyhow::bail;
 use cases::fence::{Fence, Row};
 use cases::{Case, Table};
 use kube::api::{Api, DynamicObject, Patch as Change, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
-use sandbox::cluster::{Answer, Cluster, Patch};
+use sandbox::cluster::{Answer, Cluster, Patch, eventually};
 use sandbox::control_plane::ControlPlane;
 use sandbox::installation::Shared;
 use sandbox::manifests;
@@ -77,6 +79,9 @@ async fn differences(site: &Shared, table: &Table, case: &Case) -> Vec<String> {
         let change = Value::from(change);
         site.admin.patch(&object, Patch::Json, &change).await
     } else {
+        if !case.scalers.is_empty() {
+            wait_for_hints(&site.admin, case, &object).await;
+        }
         site.admin.create(&object).await
     };
     let wrong = compare(case, &submitted, &answer.unwrap());
@@ -85,6 +90,22 @@ async fn differences(site: &Shared, table: &Table, case: &Case) -> Vec<String> {
         .await
         .unwrap();
     wrong
+}
+
+/// Asks until the program's cache, which follows the API server, knows the other scalers.
+async fn wait_for_hints(admin: &Cluster, case: &Case, object: &Value) {
+    let path = format!("{}?dryRun=All", admin.collection(object).await.unwrap());
+    eventually(&case.title(), async || {
+        let answer = admin.send("POST", &path, Some(object)).await?;
+        let known = |name: &String| answer.warnings.iter().any(|said| said.contains(name));
+        if case.scalers.iter().all(known) {
+            Ok(())
+        } else {
+            bail!("warnings: {:#?}", answer.warnings)
+        }
+    })
+    .await
+    .unwrap();
 }
 
 fn compare(case: &Case, submitted: &Value, answer: &Answer) -> Vec<String> {
@@ -103,58 +124,98 @@ fn compare(case: &Case, submitted: &Value, answer: &Answer) -> Vec<String> {
         return wrong;
     }
     if code == 200 {
-        let spec = &answer.body["spec"];
-        for (pointer, value) in &case.stored {
-            let found = spec.pointer(pointer).unwrap_or(&Value::Null);
-            if found != value {
-                wrong.push(format!("stored: {pointer} is {found}, expected {value}"));
-            }
-        }
-        if case.patch.as_ref().is_some_and(Vec::is_empty) && spec != submitted {
-            wrong.push(format!("stored: {spec}, expected {submitted}"));
-        }
-        for part in &case.warnings {
-            // What comes from a cache comes when it comes.
-            let hint = case.scalers.contains(part);
-            if !hint
-                && !answer
-                    .warnings
-                    .iter()
-                    .any(|said| said.contains(part.as_str()))
-            {
-                wrong.push(format!("no warning has {part:?}: {:#?}", answer.warnings));
-            }
-        }
-        for part in &case.no {
-            if answer
-                .warnings
-                .iter()
-                .any(|said| said.contains(part.as_str()))
-            {
-                wrong.push(format!("a warning has {part:?}: {:#?}", answer.warnings));
-            }
-        }
-        return wrong;
-    }
-    let fields: Vec<String> = answer
-        .causes()
-        .into_iter()
-        .map(|cause| cause.field)
-        .collect();
-    let first = case
-        .expected_faults()
-        .first()
-        .map(|fault| fault.path.to_owned());
-    let path = first.or_else(|| case.any_fault.clone());
-    if let Some(path) = path
-        && !fields.iter().any(|field| field.starts_with(&path))
-    {
-        wrong.push(format!(
-            "no fault at {path}: {fields:?} {}",
-            answer.message()
-        ));
+        compare_stored(case, submitted, answer, &mut wrong);
+    } else {
+        compare_faults(case, answer, &mut wrong);
     }
     wrong
+}
+
+fn compare_stored(case: &Case, submitted: &Value, answer: &Answer, wrong: &mut Vec<String>) {
+    let spec = &answer.body["spec"];
+    for (pointer, value) in &case.stored {
+        let found = spec.pointer(pointer).unwrap_or(&Value::Null);
+        if found != value {
+            wrong.push(format!("stored: {pointer} is {found}, expected {value}"));
+        }
+    }
+    if let Some(patch) = &case.patch {
+        let mut expected = json!({"spec": submitted});
+        json_patch::patch(&mut expected, &patch_of(patch)).unwrap();
+        if *spec != expected["spec"] {
+            wrong.push(format!("stored: {spec}, expected {}", expected["spec"]));
+        }
+    }
+    let said = |part: &str| answer.warnings.iter().any(|one| one.contains(part));
+    for part in case.warnings.iter().filter(|part| !said(part)) {
+        wrong.push(format!("no warning has {part:?}: {:#?}", answer.warnings));
+    }
+    for part in case.no.iter().filter(|part| said(part)) {
+        wrong.push(format!("a warning has {part:?}: {:#?}", answer.warnings));
+    }
+}
+
+/// The operations of a case, which are written as `op path value`.
+fn patch_of(operations: &[String]) -> json_patch::Patch {
+    let operations: Vec<Value> = operations
+        .iter()
+        .map(|operation| {
+            let [op, path, value] = operation.splitn(3, ' ').collect::<Vec<_>>()[..] else {
+                panic!("no operation: {operation}");
+            };
+            json!({"op": op, "path": path, "value": serde_json::from_str::<Value>(value).unwrap()})
+        })
+        .collect();
+    serde_json::from_value(operations.into()).unwrap()
+}
+
+/// The webhook's faults are those of the table, word for word. The API server's own refusals have its own words, and
+/// its own order: then the paths count, all of them.
+fn compare_faults(case: &Case, answer: &Answer, wrong: &mut Vec<String>) {
+    let by_webhook = answer.message().contains("mds.gpustack.ai");
+    // The API server's remark that CEL was not tried is about no field.
+    let causes: Vec<_> = answer
+        .causes()
+        .into_iter()
+        .filter(|cause| cause.field != "<nil>")
+        .collect();
+    let fields: BTreeSet<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();
+    let expected = case.expected_faults();
+    let same = if !case.schema.is_empty() {
+        !by_webhook && fields == case.schema.iter().map(String::as_str).collect()
+    } else if let Some(path) = &case.any_fault {
+        fields.contains(path.as_str())
+    } else if by_webhook {
+        expected.len() == causes.len()
+            && expected.iter().zip(&causes).all(|(expected, found)| {
+                found.field == expected.path
+                    && found.reason.trim_start_matches("FieldValue") == expected.kind
+                    && found.message.contains(expected.part)
+            })
+    } else {
+        fields == expected.iter().map(|fault| fault.path).collect()
+    };
+    if !same {
+        wrong.push(format!(
+            "faults by {}: {causes:#?} {}\nexpected: {:#?} {:?} {:?}",
+            if by_webhook { "webhook" } else { "API server" },
+            answer.message(),
+            case.faults,
+            case.any_fault,
+            case.schema
+        ));
+    }
+}
+
+/// Why a case is not posted.
+fn reason_not_posted(case: &Case) -> &'static str {
+    match case.n {
+        59 | 60 | 79 | 80 | 82 | 83 => "what it changes is of an older release: no write stores it",
+        69 | 81 => "it is under deletion, which no write says",
+        70 => "its target cannot be read, which a cluster that works does not do",
+        99 => "the binding is in the program's cache with a UID that the table makes up",
+        n => panic!("case {n} is not posted, and nobody says why"),
+    }
 }
 
 #[tokio::test]
@@ -176,6 +237,9 @@ async fn every_case_that_can_be_posted_gets_its_verdict() {
             failed += 1;
             println!("WRONG {}\n      {}", case.title(), wrong.join("\n      "));
         }
+    }
+    for case in table.cases.iter().filter(|case| case.only.is_some()) {
+        println!("not posted: {}: {}", case.title(), reason_not_posted(case));
     }
     println!(
         "{} of {} cases were posted",
@@ -325,17 +389,24 @@ async fn build_stage() -> Vec<Scene> {
     let fence = Fence::read();
     let mut scenes = Vec::new();
     for row in &fence.rows {
-        // A scaler that cannot be read needs a cluster that fails, and no program creates deployments.
-        let unreadable = row
-            .scaler
-            .as_ref()
-            .is_some_and(|name| fence.scalers[name].unreadable.is_some());
-        if unreadable || (row.create && row.by.is_some()) {
+        if reason_not_staged(&fence, row).is_some() {
             continue;
         }
         scenes.push(build(admin, &fence, row).await);
     }
     scenes
+}
+
+/// Why a row is not posted.
+fn reason_not_staged(fence: &Fence, row: &Row) -> Option<&'static str> {
+    let named = row.scaler.as_ref().map(|name| &fence.scalers[name]);
+    if named.is_some_and(|scaler| scaler.unreadable.is_some()) {
+        Some("its scaler cannot be read, which a cluster that works does not do")
+    } else if row.create && row.by.is_some() {
+        Some("the program's account has no right to create deployments")
+    } else {
+        None
+    }
 }
 
 async fn build(admin: &Cluster, fence: &Fence, row: &Row) -> Scene {
@@ -420,17 +491,24 @@ async fn every_row_of_the_fence_is_kept_for_users_and_for_the_programs_account()
             answer.status
         };
         let reason = row.reason.as_deref().unwrap_or_default();
-        if code == row.expected_code() && answer.reason() == reason {
+        let says = row.says.iter().all(|part| answer.message().contains(part));
+        if code == row.expected_code() && answer.reason() == reason && says {
             println!("ok    {}", row.row);
         } else {
             failed += 1;
             println!(
-                "WRONG {}\n      {code} {} {}, expected {} {reason}",
+                "WRONG {}\n      {code} {} {}, expected {} {reason} {:?}",
                 row.row,
                 answer.reason(),
                 answer.message(),
-                row.expected_code()
+                row.expected_code(),
+                row.says
             );
+        }
+    }
+    for row in &fence.rows {
+        if let Some(reason) = reason_not_staged(&fence, row) {
+            println!("not posted: {}: {reason}", row.row);
         }
     }
     println!("{} of {} rows were posted", scenes.len(), fence.rows.len());

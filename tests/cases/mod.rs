@@ -57,6 +57,8 @@ pub(crate) struct Case {
     #[serde(default)]
     pub(crate) faults: Vec<String>,
     #[serde(default)]
+    pub(crate) schema: Vec<String>,
+    #[serde(default)]
     pub(crate) any_fault: Option<String>,
     #[serde(default)]
     pub(crate) message: Option<String>,

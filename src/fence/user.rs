@@ -74,7 +74,8 @@ fn bound(
         faults.add(Reason::BindingOwned, taken.clone());
     }
     // Invariant 5: a recovery changes no count, an added role's included.
-    let added = new.roles.len() != old.roles.len();
+    let added = new.roles.len() != old.roles.len()
+        || new.roles.iter().any(|role| old.count(&role.name).is_none());
     if removed && added && rules.has(Rule::RecoveryKeeps) {
         faults.add(
             Reason::BindingOwned,

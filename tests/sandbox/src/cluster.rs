@@ -94,7 +94,7 @@ impl Cluster {
 
     /// The same cluster as another account sees it.
     pub async fn seen_by(&self, account: Account) -> anyhow::Result<Self> {
-        Self::connect(account, self.kubectl.clone()).await
+        Self::connect_in(self.folder(), account, self.kubectl.clone()).await
     }
 
     /// The account.
@@ -110,6 +110,11 @@ impl Cluster {
     /// Its kubeconfig; it is there as long as this value or a clone of it.
     pub fn kubeconfig(&self) -> &Path {
         &self.file
+    }
+
+    /// Where its kubeconfig lies.
+    pub(crate) fn folder(&self) -> &Path {
+        self.file.parent().unwrap_or(Path::new("."))
     }
 
     /// The `kubectl` that it runs; `None` is the one on the `PATH`.

@@ -66,23 +66,28 @@ struct Running {
 impl ControlPlane {
     /// The one that the test run shares, or else one that all tests of this program share. It ends with the program.
     pub async fn shared() -> anyhow::Result<Self> {
-        let (account, kubectl, controllers) =
+        let (account, kubectl, controllers, folder) =
             if let Some(path) = env::var_os(SHARED).filter(|path| !path.is_empty()) {
                 let account = Account::read(&PathBuf::from(path))
                     .with_context(|| format!("{SHARED} is set"))?;
-                let kubectl = env::var_os(KUBECTL).map(PathBuf::from);
-                (account, kubectl, env::var_os(WITHOUT_CONTROLLERS).is_none())
+                (
+                    account,
+                    env::var_os(KUBECTL).map(PathBuf::from),
+                    env::var_os(WITHOUT_CONTROLLERS).is_none(),
+                    env::var_os(FOLDER).map_or_else(env::temp_dir, PathBuf::from),
+                )
             } else {
                 let own = OWN.get_or_try_init(Self::start).await?;
                 (
                     own.admin.account().clone(),
                     own.admin.kubectl_program(),
                     own.controllers,
+                    own.admin.folder().to_owned(),
                 )
             };
         Ok(Self {
             // A client of its own: a client does not outlive the runtime of the test that made it.
-            admin: Cluster::connect(account, kubectl).await?,
+            admin: Cluster::connect_in(&folder, account, kubectl).await?,
             controllers,
             running: None,
         })
@@ -361,6 +366,9 @@ fn start_manager(
         &folder.join("kube-controller-manager.log"),
     )
 }
+
+/// Names a folder, beside [`SHARED`], that goes away with the control plane: what a test program leaves there is not left.
+pub const FOLDER: &str = "MDS_TEST_FOLDER";
 
 /// Names the `kubectl` to use, beside [`SHARED`].
 pub const KUBECTL: &str = "MDS_TEST_KUBECTL";

@@ -57,7 +57,8 @@ async fn every_promise_of_the_tour_is_kept() {
     let site = Shared::connect().await.unwrap();
     let mut told = Vec::new();
     let mut teller = Teller::new(&mut told, false);
-    let outcome = tour::walk(&site.admin, &site.account, &mut teller).await;
+    let namespace = tour::namespace(&site.admin).await.unwrap();
+    let outcome = tour::walk(&site.admin, &site.account, &namespace, &mut teller).await;
     let told = String::from_utf8(told).unwrap();
     assert!(outcome.is_ok(), "{told}\n{outcome:?}");
 }

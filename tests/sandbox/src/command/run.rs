@@ -77,10 +77,13 @@ impl Args {
         let kubeconfig = sandbox::repository().join(".sandbox/kubeconfig");
         std::fs::create_dir_all(sandbox::repository().join(".sandbox"))?;
         plane.admin().account().write(&kubeconfig)?;
+        // Gone with the control plane, however this ends.
+        let kubeconfig = tempfile::TempPath::try_from_path(kubeconfig)?;
         println!("Kubeconfig: {} (the administrator's)", kubeconfig.display());
 
+        let namespace = tour::namespace(plane.admin()).await?;
         let outcome = tokio::select! {
-            outcome = walk(&installation) => outcome,
+            outcome = walk(&installation, &namespace) => outcome,
             _ = signals.next() => return Ok(INTERRUPTED.into()),
         };
         if outcome.is_err() {
@@ -102,7 +105,6 @@ impl Args {
             signals.next().await;
             println!("\nEnding.");
         }
-        let _ = std::fs::remove_file(&kubeconfig);
         Ok(ExitCode::SUCCESS)
     }
 
@@ -136,11 +138,18 @@ impl Args {
             Err(error) => return Err(error),
         };
         describe(&installation);
-        let outcome = tokio::select! {
-            outcome = walk(&installation) => outcome.map(|()| ExitCode::SUCCESS),
-            _ = signals.next() => Ok(INTERRUPTED.into()),
+        let outcome = match tour::namespace(&admin).await {
+            Ok(namespace) => {
+                let outcome = tokio::select! {
+                    outcome = walk(&installation, &namespace) => outcome.map(|()| ExitCode::SUCCESS),
+                    _ = signals.next() => Ok(INTERRUPTED.into()),
+                };
+                println!("\nRemoving what was made.");
+                // With the webhooks still there: what is left in it is bound, and its removal is allowed.
+                tour::clear(&admin, &namespace).await.and(outcome)
+            }
+            Err(error) => Err(error),
         };
-        println!("\nRemoving what was made.");
         installation.remove().await?;
         outcome
     }
@@ -153,11 +162,17 @@ impl Args {
     }
 }
 
-async fn walk(installation: &Installation) -> anyhow::Result<()> {
+async fn walk(installation: &Installation, namespace: &str) -> anyhow::Result<()> {
     let mut out = io::stdout();
     let colour = out.is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let mut teller = Teller::new(&mut out, colour);
-    tour::walk(installation.admin(), installation.account(), &mut teller).await?;
+    tour::walk(
+        installation.admin(),
+        installation.account(),
+        namespace,
+        &mut teller,
+    )
+    .await?;
     let checks = teller.checks();
     println!("\nThe tour is over: {checks} promises checked, all kept.");
     Ok(())

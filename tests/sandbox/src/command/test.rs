@@ -2,7 +2,7 @@
 
 use super::signals::{Asked, Signals};
 use anyhow::{Context, bail};
-use sandbox::control_plane::{ControlPlane, KUBECTL, SHARED, SKIPPED, WITHOUT_CONTROLLERS};
+use sandbox::control_plane::{ControlPlane, FOLDER, KUBECTL, SHARED, SKIPPED, WITHOUT_CONTROLLERS};
 use sandbox::process::terminate;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -45,6 +45,9 @@ impl Args {
         let program = command.next().context("no command")?;
         let mut child = Command::new(&program);
         child.args(command).env(SHARED, plane.admin().kubeconfig());
+        if let Some(folder) = plane.folder() {
+            child.env(FOLDER, folder);
+        }
         if let Some(kubectl) = plane.admin().kubectl_program() {
             let folder = kubectl.parent().map(ToOwned::to_owned).unwrap_or_default();
             let path = std::env::var_os("PATH").unwrap_or_default();

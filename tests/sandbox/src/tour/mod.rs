@@ -9,7 +9,7 @@ mod teller;
 
 pub use teller::{Ask, Speaker, Teller};
 
-use crate::cluster::{Cluster, eventually};
+use crate::cluster::{Cluster, Patch, eventually};
 use anyhow::bail;
 use serde_json::{Value, json};
 
@@ -23,23 +23,43 @@ struct Scene {
     namespace: String,
 }
 
-/// Walks through all steps with the administrator's and the program's accounts, in a namespace of its own that is removed after them.
-pub async fn walk(
-    admin: &Cluster,
-    account: &Cluster,
-    teller: &mut Teller<'_>,
-) -> anyhow::Result<()> {
-    let namespace = admin.namespace("tour").await?;
-    let outcome = steps(admin, account, &namespace, teller).await;
-    let namespace =
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
-    let removed = admin.delete(&namespace).await?.ok();
-    outcome?;
-    removed?;
-    Ok(())
+/// Makes the namespace that a tour walks through.
+pub async fn namespace(admin: &Cluster) -> anyhow::Result<String> {
+    admin.namespace("tour").await
 }
 
-async fn steps(
+/// Removes it with all that is in it, and waits until it is gone: some controller has to do that.
+pub async fn clear(admin: &Cluster, namespace: &str) -> anyhow::Result<()> {
+    // A tour that was broken off leaves a scaler that waits for a release which nobody gives.
+    let scalers = json!({
+        "apiVersion": "worker.gpustack.ai/v1",
+        "kind": "ModelDeploymentScaler",
+        "metadata": {"namespace": namespace},
+    });
+    let list = admin
+        .send("GET", &admin.collection(&scalers).await?, None)
+        .await?
+        .ok()?;
+    for item in list["items"].as_array().into_iter().flatten() {
+        let mut scaler = scalers.clone();
+        scaler["metadata"]["name"] = item["metadata"]["name"].clone();
+        let strip = json!({"metadata": {"finalizers": null}});
+        admin.patch(&scaler, Patch::Merge, &strip).await?.ok()?;
+    }
+    let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+    admin.delete(&object).await?.ok()?;
+    eventually(
+        &format!("namespace {namespace} is gone"),
+        async || match admin.get(&object).await?.status {
+            404 => Ok(()),
+            status => bail!("{status}"),
+        },
+    )
+    .await
+}
+
+/// Walks through all steps in a namespace, with the administrator's and the program's accounts.
+pub async fn walk(
     admin: &Cluster,
     account: &Cluster,
     namespace: &str,

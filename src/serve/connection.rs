@@ -3,12 +3,14 @@
 //! A peer may vanish without a word, finish the handshake and send nothing, or half a preface, or half a request. One timer
 //! for a connection finds all of these, by what the peer completed lately. hyper has limits of its own (a time to read
 //! headers, HTTP/2 pings): the first is a timer for each request, the second a lock and a clock for each frame, neither sees
-//! a peer that never sends its preface, and both are off. Idle and old connections are closed the polite way
-//! (`Connection: close`, GOAWAY), so that no request is lost.
+//! a peer that never sends its preface, and both are off. Old connections are closed so that no request is lost: HTTP/2
+//! has GOAWAY for it; HTTP/1.1 has nothing to say to a peer that may be about to send, so that an old connection is told
+//! `Connection: close` with its next answer. (A client does not repeat a POST that met a closing connection.)
 
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use http::header::{CONNECTION, HeaderValue};
 use http::{Request, Response};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -42,7 +44,7 @@ pub struct Patience {
     pub first_request: Duration,
     /// Without a request. Clients written in Go leave after 90 s: longer than that, so that they leave first.
     pub idle: Duration,
-    /// From the handshake to a polite close: clients come back, and spread over the replicas again. Each connection gets
+    /// From the handshake to a polite close, over HTTP/1.1 with the next answer: clients come back, and spread over the replicas again. Each connection gets
     /// up to a tenth less, so that those of one moment do not all come back in one moment.
     pub age: Duration,
     /// From a polite close to a cut, for the requests that still run.
@@ -138,11 +140,16 @@ enum Next {
 
 fn next(activity: &Activity, protocol: Protocol, patience: &Patience, now: Duration) -> Next {
     let left = |until: Duration| until.saturating_sub(now);
-    if left(patience.age).is_zero() {
+    // Over HTTP/1.1 the next answer ends an old connection.
+    let young = match protocol {
+        Protocol::Http1 => patience.idle,
+        Protocol::Http2 => left(patience.age),
+    };
+    if young.is_zero() {
         return Next::Leave;
     }
     if activity.running.load(Ordering::Relaxed) > 0 {
-        return Next::Stay(left(patience.age).min(patience.idle));
+        return Next::Stay(young.min(patience.idle));
     }
     let last = activity.last.load(Ordering::Relaxed);
     let began = match protocol {
@@ -157,7 +164,7 @@ fn next(activity: &Activity, protocol: Protocol, patience: &Patience, now: Durat
     }
     match left(Duration::from_millis(last) + patience.idle) {
         Duration::ZERO => Next::Leave,
-        wait => Next::Stay(wait.min(left(patience.age))),
+        wait => Next::Stay(wait.min(young)),
     }
 }
 
@@ -198,6 +205,8 @@ pub async fn serve<IO, A>(
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     A: Answers,
 {
+    let age = patience.age.saturating_sub(spread(patience.age / 10));
+    let patience = Patience { age, ..patience };
     let activity = Arc::new(Activity::new());
     let io = TokioIo::new(Counted {
         io,
@@ -209,7 +218,13 @@ pub async fn serve<IO, A>(
             let (answers, activity) = (Arc::clone(&answers), Arc::clone(&activity));
             async move {
                 let _running = Running::new(&activity);
-                Ok::<_, Infallible>(answers.answer(request).await)
+                let mut response = answers.answer(request).await;
+                if protocol == Protocol::Http1 && activity.since_opened() >= age {
+                    response
+                        .headers_mut()
+                        .insert(CONNECTION, HeaderValue::from_static("close"));
+                }
+                Ok::<_, Infallible>(response)
             }
         }
     });
@@ -267,9 +282,7 @@ async fn watch(
     patience: Patience,
     leave: CancellationToken,
 ) -> End {
-    let age = patience.age.saturating_sub(spread(patience.age / 10));
-    let patience = Patience { age, ..patience };
-    let mut wait = patience.first_request.min(age);
+    let mut wait = patience.first_request.min(patience.age);
     loop {
         if leave.run_until_cancelled(sleep(wait)).await.is_none() {
             return End::Politely;
@@ -390,10 +403,20 @@ mod tests {
     }
 
     #[test]
-    fn a_running_request_is_no_idleness_and_age_ends_everything() {
+    fn a_running_request_is_no_idleness() {
         assert_eq!(at(Protocol::Http1, 24, 1, 0, 500), Next::Stay(SECOND * 100));
-        assert_eq!(at(Protocol::Http1, 24, 1, 0, 850), Next::Stay(SECOND * 50));
-        assert_eq!(at(Protocol::Http1, 24, 1, 0, 900), Next::Leave);
+        assert_eq!(at(Protocol::Http2, 24, 1, 0, 850), Next::Stay(SECOND * 50));
+    }
+
+    #[test]
+    fn age_asks_http_2_to_leave_and_leaves_http_1_to_its_next_answer() {
+        assert_eq!(at(Protocol::Http2, 24, 1, 0, 900), Next::Leave);
         assert_eq!(at(Protocol::Http2, 24, 0, 899, 900), Next::Leave);
+        assert_eq!(at(Protocol::Http1, 24, 1, 0, 900), Next::Stay(SECOND * 100));
+        assert_eq!(
+            at(Protocol::Http1, 24, 0, 899, 900),
+            Next::Stay(SECOND * 99)
+        );
+        assert_eq!(at(Protocol::Http1, 24, 0, 899, 999), Next::Leave);
     }
 }
